@@ -1,0 +1,1 @@
+"""Everything outside the sidecar: a gRPC client each. A plugin never opens the database."""

@@ -1,0 +1,1 @@
+"""What the ports are made of: one third-party library a module."""

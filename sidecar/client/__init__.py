@@ -1,0 +1,1 @@
+"""The thin client. Importing it loads no faiss, torch, numpy, onnxruntime or sqlite."""

@@ -1,0 +1,1 @@
+"""The gRPC surface: convert, call, convert."""

@@ -1,0 +1,1 @@
+"""The process: composition root, lifecycle, and the children it keeps."""
