@@ -128,9 +128,7 @@ class MemoryNotFoundError(NotFoundError):
     reason = "MEMORY_NOT_FOUND"
 
     def __init__(self, memory_id: str) -> None:
-        super().__init__(
-            f"no memory has the id {memory_id!r}; `sidecar list` shows what there is", memory_id=memory_id
-        )
+        super().__init__(f"no memory has the id {memory_id!r}; `sidecar list` shows what there is", memory_id=memory_id)
 
 
 # --- what does not fit the present state -------------------------------------------------------------------------
@@ -149,6 +147,19 @@ class MemoryNotForgottenError(StateConflictError):
 
     def __init__(self, memory_id: str) -> None:
         super().__init__(f"memory {memory_id} is not forgotten, so there is nothing to restore", memory_id=memory_id)
+
+
+class DuplicateMemoryError(StateConflictError):
+    """An active memory of the same namespace says exactly this already."""
+
+    reason = "DUPLICATE_MEMORY"
+
+    def __init__(self, memory_id: str, existing_id: str) -> None:
+        super().__init__(
+            f"{memory_id} cannot be restored: {existing_id} says the same and is active; forget that one first",
+            memory_id=memory_id,
+            existing_id=existing_id,
+        )
 
 
 class ProtocolMismatchError(StateConflictError):
@@ -380,4 +391,4 @@ def all_errors() -> tuple[type[SidecarError], ...]:
 def _shown(value: object) -> str:
     """Return the value as a message may show it: short, on one line."""
     text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - a line's worth
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,184 @@
+"""What goes into and comes out of the memory store, beside memories themselves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from sidecar.domain.memory import Link, Memory, MemoryState, MemoryType, Relation
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """A memory to store, with all that goes into the same transaction.
+
+    Attributes:
+        memory: Its `key` is given by the store.
+        tokens: Terms for word search, as `sidecar.domain.words.tokenise` makes them.
+        request_key: The caller's key for this request; empty for none. A repeated key returns the first outcome.
+        request_digest: Of the request's content; the same key with another digest is refused.
+    """
+
+    memory: Memory
+    tokens: tuple[str, ...]
+    links: tuple[Link, ...] = ()
+    request_key: str = ""
+    request_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    """The fields that decide whether a memory may be returned; what the filter in front of the vectors knows."""
+
+    key: int
+    owner: str
+    namespace: str
+    type: MemoryType
+    importance: float
+    state: MemoryState
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AddOutcome:
+    """What storing did. `changed` lists every row whose catalog fields are new, the added one included."""
+
+    memory_id: str
+    content_hash: str
+    is_deduplicated: bool
+    is_indexed: bool
+    changed: tuple[CatalogRow, ...] = ()
+    used_memory_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A stored relation. Its id is the database's own."""
+
+    id: int
+    source_id: str
+    target_id: str
+    relation: Relation
+    weight: float
+    created_at: datetime
+
+
+class SkipReason(StrEnum):
+    """Why a memory was not forgotten."""
+
+    GOLDEN_RULE = "golden_rule"
+    ALREADY_FORGOTTEN = "already_forgotten"
+    NOT_FOUND = "not_found"
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What forgetting did, or in a preview would do."""
+
+    memories: tuple[Memory, ...]
+    skipped: tuple[tuple[str, SkipReason], ...]
+    changed: tuple[CatalogRow, ...] = ()
+    purged_keys: tuple[int, ...] = ()
+
+
+class OrderBy(StrEnum):
+    """What a listing is ordered by; equal values are ordered by id."""
+
+    CREATED_AT = "created_at"
+    ACCESSED_AT = "accessed_at"
+    IMPORTANCE = "importance"
+    CONFIDENCE = "confidence"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a listing. `next_cursor` is empty on the last one."""
+
+    memories: tuple[Memory, ...]
+    next_cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCounts:
+    """How many memories there are."""
+
+    total: int
+    by_namespace: Mapping[str, int]
+    by_type: Mapping[str, int]
+    by_state: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WordHit:
+    """A memory found by words. `score` is BM25, above 0, higher is better."""
+
+    key: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class WordQuery:
+    """Terms of a query with what the whole store says of them.
+
+    Attributes:
+        terms: Each once, the rarest first, without those that are too common to help.
+        best_score: The BM25 score of a memory of average length that holds every term once.
+    """
+
+    terms: tuple[str, ...]
+    best_score: float
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedJob:
+    """A memory that waits for its vector under the model in use."""
+
+    key: int
+    memory_id: str
+    content: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobCounts:
+    """The embedding backlog."""
+
+    pending: int
+    parked: int
+    oldest_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedJob:
+    """A job that was given up, and why."""
+
+    memory_id: str
+    attempts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRecord:
+    """One recall as it was delivered: ids only."""
+
+    recall_id: str
+    owner: str
+    client: str
+    session: str
+    project: str
+    at: datetime
+    memory_ids: tuple[str, ...]
+    is_degraded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHealth:
+    """What the store says of itself."""
+
+    schema: int
+    engine: str
+    database_bytes: int
+    wal_bytes: int
+    free_bytes: int
+    problems: tuple[str, ...] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
