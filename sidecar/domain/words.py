@@ -18,140 +18,19 @@ B: Final = 0.75
 MAX_TERM_CHARACTERS: Final = 64
 
 _RUN: Final = re.compile(r"\w+")
-_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\dA-Za-z_]+")
+_ASCII_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_OTHER_PART: Final = re.compile(r"[^\W\d_]+|\d+|[^\W_]+")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
 _STEMMED: Final = re.compile(r"[a-z]{3,}")
 
-STOP_WORDS: Final = frozenset(
-    [
-        "a",
-        "about",
-        "above",
-        "after",
-        "again",
-        "all",
-        "also",
-        "am",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "because",
-        "been",
-        "before",
-        "being",
-        "below",
-        "between",
-        "both",
-        "but",
-        "by",
-        "can",
-        "could",
-        "did",
-        "do",
-        "does",
-        "doing",
-        "done",
-        "down",
-        "during",
-        "each",
-        "few",
-        "for",
-        "from",
-        "further",
-        "get",
-        "got",
-        "had",
-        "has",
-        "have",
-        "having",
-        "he",
-        "her",
-        "here",
-        "hers",
-        "him",
-        "his",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "itself",
-        "just",
-        "let",
-        "me",
-        "more",
-        "most",
-        "my",
-        "no",
-        "nor",
-        "not",
-        "now",
-        "of",
-        "off",
-        "on",
-        "once",
-        "one",
-        "only",
-        "or",
-        "other",
-        "our",
-        "ours",
-        "out",
-        "over",
-        "own",
-        "please",
-        "same",
-        "she",
-        "should",
-        "so",
-        "some",
-        "such",
-        "than",
-        "that",
-        "the",
-        "their",
-        "theirs",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "through",
-        "to",
-        "too",
-        "under",
-        "until",
-        "up",
-        "us",
-        "very",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "while",
-        "who",
-        "whom",
-        "why",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-        "yours",
-    ]
-)
+_STOP_TEXT: Final = """
+a about above after again all also am an and any are as at be because been before being below between both but by can
+could did do does doing done down during each few for from further get got had has have having he her here hers him his
+how i if in into is it its itself just let me more most my no nor not now of off on once one only or other our ours out
+over own please same she should so some such than that the their theirs them then there these they this those through
+to too under until up us very was we were what when where which while who whom why will with would you your yours
+"""
+STOP_WORDS: Final = frozenset(_STOP_TEXT.split())
 
 _stemmer: Final = snowballstemmer.stemmer("english")
 
@@ -189,7 +68,7 @@ def _add_terms(run: str, terms: list[str]) -> None:
         for rest in run.split():
             _add_terms(rest, terms)
         return
-    parts = _PART.findall(run)
+    parts = (_ASCII_PART if run.isascii() else _OTHER_PART).findall(run)
     whole = run.strip("_").lower()[:MAX_TERM_CHARACTERS]
     if len(parts) > 1 and whole:
         terms.append(whole)
