@@ -1,0 +1,85 @@
+# The one entry for people and CI. Every target works on a fresh clone with Python >= 3.11, git and make.
+PYTHON ?= python3
+# Extra arguments for the installation of torch alone, such as where its CPU build is; see CONTRIBUTING.md.
+TORCH_ARGS ?=
+# `make check STEPS="mypy pytest"` runs only these steps.
+STEPS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PLAIN := $(VENV)/.installed-plain
+DEV := $(VENV)/.installed-dev
+GATES := $(BIN)/python -m tests.architecture.gates
+LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url
+# What a CUDA build of torch needs and a CPU build does not; none of it may enter a lock.
+CUDA := cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvshmem-cu13 triton
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo setup lock check format proto test slow lab clean
+
+help: ## Show this list.
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
+		printf '  make %-9s %s\n' "$$name" "$$text"; done
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$(PYTHON) is older than Python 3.11; name a newer one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+install: $(PLAIN) ## Install the sidecar, without torch, into .venv.
+
+$(PLAIN): requirements.lock pyproject.toml | $(BIN)/python
+	@# The development install holds all of the plain one, so there is nothing to add to it.
+	@if [ ! -e $(DEV) ]; then set -ex; \
+		$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements.lock; \
+		$(BIN)/pip install --quiet --no-deps -e .; \
+		$(BIN)/pip check; fi
+	@touch $@
+
+demo: install ## Install if needed, then show the main job on recorded sessions.
+	$(BIN)/sidecar demo
+
+setup: $(DEV) ## Install what development and the tests need into .venv.
+
+$(DEV): requirements-dev.lock pyproject.toml tests/architecture/gates/install_torch.py | $(BIN)/python
+	$(BIN)/python tests/architecture/gates/install_torch.py $(TORCH_ARGS)
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements-dev.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/pip check
+	@touch $@
+
+lock: $(BIN)/uv ## Write both lock files anew; UPGRADE=1 takes the newest versions.
+	$(LOCK) $(if $(UPGRADE),--upgrade) -o requirements.lock
+	printf '%s\n' $(CUDA) > $(VENV)/cuda-packages.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --group dev --extra sentence-transformers --constraints requirements.lock \
+		--excludes $(VENV)/cuda-packages.txt --no-emit-package torch -o requirements-dev.lock
+
+# A changed pyproject.toml needs new locks before they can be installed, so this must not depend on `setup`.
+$(BIN)/uv: | $(BIN)/python
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements-dev.lock
+
+check: setup ## Run every check and all quick tests; STEPS="..." picks some.
+	@$(GATES).check $(STEPS)
+
+format: setup ## Format the code and apply the safe fixes.
+	$(BIN)/ruff check --fix --exit-zero --quiet
+	$(BIN)/ruff format
+
+proto: setup ## Generate sidecar/api/v1 from proto/.
+	$(GATES).generate_api
+
+test: setup ## Run the quick tests alone.
+	$(BIN)/python -m pytest
+
+slow: setup ## Run the tests that take minutes.
+	$(BIN)/python -m pytest -m slow --timeout 1800
+
+lab: setup ## Run the tests that need the real client programs.
+	$(BIN)/python -m pytest -m lab --timeout 1800
+
+clean: ## Remove caches and builds; .venv stays.
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
