@@ -253,8 +253,12 @@ class MemoryStore(Protocol):
         """Return jobs that were given up, oldest first."""
         ...
 
-    async def embeddings(self, model_id: str, *, after_key: int, limit: int) -> list[tuple[int, Embedding]]:
-        """Return `(key, (windows, dim))` vectors of not purged memories with keys above `after_key`, ascending."""
+    async def embedded_keys(self, model_id: str) -> Keys:
+        """Return the keys of all memories that have a vector of this model, ascending."""
+        ...
+
+    async def embeddings(self, model_id: str, keys: Sequence[int]) -> list[tuple[int, Embedding]]:
+        """Return the `(key, (windows, dim))` vectors of those keys that have one, rows L2-normalised."""
         ...
 
     # --- use ---

@@ -17,6 +17,7 @@ class NewMemory:
         tokens: Terms for word search, as `sidecar.domain.words.tokenise` makes them.
         request_key: The caller's key for this request; empty for none. A repeated key returns the first outcome.
         request_digest: Of the request's content; the same key with another digest is refused.
+        project: Of the caller, for in-band claims without a session; empty for none.
     """
 
     memory: Memory
@@ -24,6 +25,7 @@ class NewMemory:
     links: tuple[Link, ...] = ()
     request_key: str = ""
     request_digest: str = ""
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)

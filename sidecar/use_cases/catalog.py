@@ -1,0 +1,106 @@
+"""A column-wise mirror of what decides whether a memory may be returned.
+
+It turns a filter into a mask over keys, so that the vector index filters before its cut. A mirror only: the store
+checks every memory again before it is delivered. Used from the event loop only; the masks it hands out are never changed.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from sidecar.domain.memory import MemoryState, MemoryType
+from sidecar.domain.recall import MemoryFilter
+from sidecar.domain.store_values import CatalogRow
+from sidecar.ports import KeyMask
+
+_STATES: Final = tuple(MemoryState)
+_TYPES: Final = tuple(MemoryType)
+_ABSENT: Final = -1
+_INITIAL_ROWS: Final = 1024
+_CACHED_MASKS: Final = 16
+_MICROSECONDS: Final = 1_000_000
+
+
+class MemoryCatalog:
+    """Keeps one row a key. Rows that were purged, or never were, match no filter."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._masks: dict[MemoryFilter, KeyMask] = {}
+        self._size = 0
+        self._owner = np.full(_INITIAL_ROWS, _ABSENT, dtype=np.int32)
+        self._namespace = np.full(_INITIAL_ROWS, _ABSENT, dtype=np.int32)
+        self._type = np.zeros(_INITIAL_ROWS, dtype=np.int8)
+        self._state = np.zeros(_INITIAL_ROWS, dtype=np.int8)
+        self._importance = np.zeros(_INITIAL_ROWS, dtype=np.float64)
+        self._created = np.zeros(_INITIAL_ROWS, dtype=np.int64)
+
+    def apply(self, rows: Iterable[CatalogRow]) -> None:
+        """Take new or changed rows."""
+        for row in rows:
+            self._grow(row.key)
+            self._owner[row.key] = self._code(row.owner)
+            self._namespace[row.key] = self._code(row.namespace)
+            self._type[row.key] = _TYPES.index(row.type)
+            self._state[row.key] = _STATES.index(row.state)
+            self._importance[row.key] = row.importance
+            self._created[row.key] = int(row.created_at.timestamp() * _MICROSECONDS)
+        self._masks.clear()
+
+    def remove(self, keys: Sequence[int]) -> None:
+        """Forget purged rows."""
+        for key in keys:
+            if key < self._size:
+                self._owner[key] = _ABSENT
+        self._masks.clear()
+
+    def mask(self, selection: MemoryFilter) -> KeyMask:
+        """Return which keys a filter covers."""
+        cached = self._masks.get(selection)
+        if cached is not None:
+            return cached
+        if len(self._masks) >= _CACHED_MASKS:
+            self._masks.clear()
+        mask = self._build_mask(selection)
+        self._masks[selection] = mask
+        return mask
+
+    def type_of(self, key: int) -> MemoryType:
+        """Return the type of the memory with this key."""
+        return _TYPES[int(self._type[key])]
+
+    def created_us(self, key: int) -> int:
+        """Return when the memory was created, in microseconds since 1970 UTC."""
+        return int(self._created[key])
+
+    def _build_mask(self, selection: MemoryFilter) -> KeyMask:
+        rows = slice(0, self._size)
+        mask: KeyMask = self._owner[rows] == self._codes.get(selection.owner, _ABSENT - 1)
+        if not selection.scope.covers_everything:
+            codes = [self._codes.get(name, _ABSENT - 1) for name in selection.scope.names]
+            mask &= np.isin(self._namespace[rows], codes)
+        if selection.types:
+            mask &= np.isin(self._type[rows], [_TYPES.index(t) for t in selection.types])
+        mask &= np.isin(self._state[rows], [_STATES.index(s) for s in selection.states])
+        if selection.min_importance > 0:
+            mask &= self._importance[rows] >= selection.min_importance
+        if selection.created_after is not None:
+            mask &= self._created[rows] >= int(selection.created_after.timestamp() * _MICROSECONDS)
+        if selection.created_before is not None:
+            mask &= self._created[rows] < int(selection.created_before.timestamp() * _MICROSECONDS)
+        return mask
+
+    def _code(self, text: str) -> int:
+        return self._codes.setdefault(text, len(self._codes))
+
+    def _grow(self, key: int) -> None:
+        if key >= len(self._owner):
+            extra = max(key + 1, 2 * len(self._owner)) - len(self._owner)
+            self._owner = np.concatenate([self._owner, np.full(extra, _ABSENT, dtype=np.int32)])
+            self._namespace = np.concatenate([self._namespace, np.full(extra, _ABSENT, dtype=np.int32)])
+            self._type = np.concatenate([self._type, np.zeros(extra, dtype=np.int8)])
+            self._state = np.concatenate([self._state, np.zeros(extra, dtype=np.int8)])
+            self._importance = np.concatenate([self._importance, np.zeros(extra)])
+            self._created = np.concatenate([self._created, np.zeros(extra, dtype=np.int64)])
+        self._size = max(self._size, key + 1)

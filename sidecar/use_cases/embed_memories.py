@@ -1,0 +1,130 @@
+"""Embeds stored memories in the background: durable jobs, in batches, newest first; no text holds up the rest."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from sidecar.domain.store_values import EmbedJob
+from sidecar.errors import EmbedderUnavailableError, StorageError
+from sidecar.ports import Clock, MemoryStore
+from sidecar.use_cases.semantic_index import SemanticIndex
+
+_LONGEST_BACKOFF_S: Final = 300.0
+_IDLE_WAIT_S: Final = 1.0
+_REASON_CHARACTERS: Final = 200
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedPolicy:
+    """How jobs are worked off.
+
+    Attributes:
+        batch_size: Texts embedded at once.
+        max_attempts: A job that failed this often is parked.
+        backoff_s: Wait after the first failure; doubled after each further one, up to five minutes.
+        save_after_writes: The index is saved when this many rows changed.
+    """
+
+    batch_size: int = 16
+    max_attempts: int = 5
+    backoff_s: float = 2.0
+    save_after_writes: int = 1000
+
+
+class EmbedMemories:
+    """Works off the embedding queue. One instance runs at a time."""
+
+    def __init__(self, *, store: MemoryStore, semantic: SemanticIndex, clock: Clock, policy: EmbedPolicy) -> None:
+        self._store = store
+        self._semantic = semantic
+        self._clock = clock
+        self._policy = policy
+        self._wake = asyncio.Event()
+        self._waiters: defaultdict[int, list[asyncio.Future[None]]] = defaultdict(list)
+        self.failures = 0
+
+    def wake(self) -> None:
+        """Look for jobs now."""
+        self._wake.set()
+
+    async def wait_for(self, key: int) -> None:
+        """Return when this memory has been embedded; the caller bounds the wait."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters[key].append(waiter)
+        self._wake.set()
+        try:
+            await waiter
+        finally:
+            waiters = self._waiters.get(key, [])
+            if waiter in waiters:
+                waiters.remove(waiter)
+            if not waiters:
+                self._waiters.pop(key, None)
+
+    async def run(self) -> None:
+        """Work until cancelled. Without a model it ends, and the jobs stay for a later start."""
+        await self._semantic.loaded.wait()
+        while self._semantic.model_id:
+            try:
+                worked = await self._work_off_batch()
+            except (EmbedderUnavailableError, StorageError) as error:
+                # Not the texts' fault: nothing is counted against them, and the queue waits.
+                self.failures += 1
+                log.warning("embedding waits", extra={"reason": error.reason})
+                worked = False
+                await asyncio.sleep(self._policy.backoff_s)
+            if not worked:
+                await self._semantic.save(after_writes=self._policy.save_after_writes)
+                await self._idle()
+
+    async def _idle(self) -> None:
+        self._wake.clear()
+        try:
+            await asyncio.wait_for(self._wake.wait(), _IDLE_WAIT_S)
+        except TimeoutError:
+            return
+
+    async def _work_off_batch(self) -> bool:
+        jobs = await self._store.due_jobs(now=self._clock.now(), limit=self._policy.batch_size)
+        if not jobs:
+            return False
+        try:
+            await self._embed(jobs)
+        except (EmbedderUnavailableError, StorageError):
+            raise
+        except Exception:  # noqa: BLE001 - tried again below, where it is recorded
+            # One bad text fails the whole call: try each alone to find it. What raises for a text is up to the model.
+            log.warning("embedding a batch failed; trying its texts one by one", extra={"batch": len(jobs)})
+            for job in jobs:
+                await self._embed_alone(job)
+        return True
+
+    async def _embed(self, jobs: Sequence[EmbedJob]) -> None:
+        embeddings = await self._semantic.embed([job.content for job in jobs])
+        rows = [(job.key, embedding) for job, embedding in zip(jobs, embeddings, strict=True)]
+        await self._store.save_embeddings(self._semantic.model_id, rows)
+        await self._semantic.add(rows)
+        for job in jobs:
+            for waiter in self._waiters.pop(job.key, []):
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    async def _embed_alone(self, job: EmbedJob) -> None:
+        try:
+            await self._embed([job])
+        except (EmbedderUnavailableError, StorageError):
+            raise
+        except Exception as error:  # noqa: BLE001 - recorded with the job: a poison text is parked, and visible
+            self.failures += 1
+            attempts = job.attempts + 1
+            reason = f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS]
+            wait_s = min(self._policy.backoff_s * 2.0**job.attempts, _LONGEST_BACKOFF_S)
+            is_last = attempts >= self._policy.max_attempts
+            next_try = None if is_last else self._clock.now() + timedelta(seconds=wait_s)
+            await self._store.fail_job(job.key, reason=reason, next_try_at=next_try)

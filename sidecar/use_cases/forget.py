@@ -1,0 +1,120 @@
+"""Forgets memories, or shows which ones it would forget; and brings them back."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sidecar.domain.ids import is_memory_id
+from sidecar.domain.memory import Caller, Memory, MemoryState, parse_fraction
+from sidecar.domain.store_values import Forgetting, SkipReason
+from sidecar.errors import EmbedderUnavailableError, InvalidInputError, MemoryNotFoundError
+from sidecar.ports import MemoryStore
+from sidecar.use_cases.catalog import MemoryCatalog
+from sidecar.use_cases.recall import Recall, RecallQuery
+from sidecar.use_cases.semantic_index import SemanticIndex
+
+DEFAULT_SIMILARITY_FLOOR: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetQuery:
+    """Which memories to forget: exactly one of `memory_id`, `query` and `input`.
+
+    Attributes:
+        input: An id if it has the shape of one, else a query.
+        is_confirmed: False shows what would happen.
+        is_forced: Golden rules too.
+        is_purge: Every byte is removed; cannot be undone.
+    """
+
+    memory_id: str = ""
+    query: str = ""
+    input: str = ""
+    namespace: str = ""
+    limit: int = 0
+    similarity_floor: float = DEFAULT_SIMILARITY_FLOOR
+    is_confirmed: bool = True
+    is_forced: bool = False
+    is_purge: bool = False
+
+
+class Forget:
+    """Forgets and restores memories."""
+
+    def __init__(self, *, store: MemoryStore, catalog: MemoryCatalog, semantic: SemanticIndex, recall: Recall) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._semantic = semantic
+        self._recall = recall
+
+    async def run(self, caller: Caller, query: ForgetQuery) -> Forgetting:
+        """Forget, or show what would be forgotten.
+
+        Raises:
+            InvalidInputError: If not exactly one selector is given, or a figure is wrong.
+            MemoryNotFoundError: If a memory named by its id is not there.
+            EmbedderUnavailableError: If a query is given and meaning cannot be searched: words alone are no ground for
+                deleting.
+        """
+        memory_ids = await self._selected(caller, query)
+        if not query.is_confirmed:
+            return await self._preview(caller, memory_ids, query)
+        outcome = await self._store.forget(caller.owner, memory_ids, is_forced=query.is_forced, is_purge=query.is_purge)
+        self._catalog.apply(outcome.changed)
+        if outcome.purged_keys:
+            self._catalog.remove(outcome.purged_keys)
+            await self._semantic.purge(outcome.purged_keys)
+        return outcome
+
+    async def restore(self, caller: Caller, memory_id: str) -> Memory:
+        """Bring a forgotten memory back.
+
+        Raises:
+            MemoryNotFoundError: If it is not there, or was purged.
+            MemoryNotForgottenError: If it is not forgotten.
+            DuplicateMemoryError: If an active memory says the same by now.
+        """
+        memory, row = await self._store.restore(caller.owner, memory_id)
+        self._catalog.apply([row])
+        return memory
+
+    async def _selected(self, caller: Caller, query: ForgetQuery) -> list[str]:
+        given = [name for name in ("memory_id", "query", "input") if getattr(query, name)]
+        if len(given) != 1:
+            raise InvalidInputError("selector", given, "exactly one of memory_id, query and input")
+        memory_id = query.memory_id or (query.input if is_memory_id(query.input) else "")
+        if memory_id:
+            await self._store.get(caller.owner, memory_id)
+            return [memory_id]
+        floor = parse_fraction(query.similarity_floor, field_name="similarity_floor")
+        answer = await self._recall.run(
+            caller,
+            RecallQuery(query.query or query.input, limit=query.limit, namespace=query.namespace, is_internal=True),
+        )
+        if answer.degraded:
+            raise EmbedderUnavailableError(f"{answer.degraded[0].reason}; forget by id instead of by query")
+        return [r.memory.id for r in answer.memories if (r.parts.similarity or 0.0) >= floor]
+
+    async def _preview(self, caller: Caller, memory_ids: list[str], query: ForgetQuery) -> Forgetting:
+        memories: list[Memory] = []
+        skipped: list[tuple[str, SkipReason]] = []
+        for memory_id in memory_ids:
+            try:
+                memory = await self._store.get(caller.owner, memory_id)
+            except MemoryNotFoundError:
+                skipped.append((memory_id, SkipReason.NOT_FOUND))
+                continue
+            reason = skip_reason(memory, is_forced=query.is_forced, is_purge=query.is_purge)
+            if reason is None:
+                memories.append(memory)
+            else:
+                skipped.append((memory_id, reason))
+        return Forgetting(tuple(memories), tuple(skipped))
+
+
+def skip_reason(memory: Memory, *, is_forced: bool, is_purge: bool) -> SkipReason | None:
+    """Return why a memory is left alone, None if it is not."""
+    if memory.is_golden_rule and not is_forced:
+        return SkipReason.GOLDEN_RULE
+    if memory.state is MemoryState.FORGOTTEN and not is_purge:
+        return SkipReason.ALREADY_FORGOTTEN
+    return None

@@ -1,0 +1,225 @@
+"""Stores a memory: normalise, redact, check, store, acknowledge. Embedding comes after, in the background."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from sidecar.domain import ids
+from sidecar.domain.memory import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_IMPORTANCE,
+    MAX_CONTENT_BYTES,
+    MAX_METADATA_BYTES,
+    Caller,
+    Link,
+    Memory,
+    MemoryType,
+    Provenance,
+    parse_fraction,
+)
+from sidecar.domain.namespace import GLOBAL, NamespaceScope, parse_namespace, project_namespace
+from sidecar.domain.recall import MemoryFilter
+from sidecar.domain.redaction import Redaction
+from sidecar.domain.store_values import AddOutcome, NewMemory
+from sidecar.domain.text import normalise
+from sidecar.domain.words import tokenise
+from sidecar.errors import ContentTooLargeError, EmbedderUnavailableError, InvalidInputError
+from sidecar.ports import Clock, MemoryStore, Redactor
+from sidecar.use_cases.catalog import MemoryCatalog
+from sidecar.use_cases.embed_memories import EmbedMemories
+from sidecar.use_cases.semantic_index import SemanticIndex
+
+MAX_LINKS: Final = 64
+MAX_REQUEST_KEY_CHARACTERS: Final = 64
+MAX_HINTS: Final = 10
+LONGEST_INDEX_WAIT_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class RememberQuery:
+    """What to store. Empty fields mean their defaults.
+
+    Attributes:
+        namespace: Empty for the caller's project, or `global` without one.
+    """
+
+    content: str
+    memory_type: MemoryType = MemoryType.SESSION
+    namespace: str = ""
+    importance: float = DEFAULT_IMPORTANCE
+    confidence: float = DEFAULT_CONFIDENCE
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    links: tuple[Link, ...] = ()
+    provenance: Provenance = Provenance.AGENT
+    request_key: str = ""
+    is_waiting_for_index: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RememberAnswer:
+    """What became of it. `similar` has (id, cosine) pairs, nearest first, once it is embedded."""
+
+    outcome: AddOutcome
+    redactions: tuple[Redaction, ...]
+    is_indexed: bool
+    similar: tuple[tuple[str, float], ...] = ()
+
+
+class Remember:
+    """Stores memories."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        catalog: MemoryCatalog,
+        semantic: SemanticIndex,
+        embedding: EmbedMemories,
+        redactor: Redactor,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._semantic = semantic
+        self._embedding = embedding
+        self._redactor = redactor
+        self._clock = clock
+
+    async def run(self, caller: Caller, query: RememberQuery) -> RememberAnswer:
+        """Store a memory and return when it is safe on disk.
+
+        Raises:
+            InvalidInputError: Or a leaf of it, if a field is wrong; nothing is stored then.
+            MemoryNotFoundError: If a link's target does not exist; nothing is stored then.
+            StorageError: Or a leaf of it, if the disk refuses.
+        """
+        content, redactions = self._clean(query.content)
+        new = self._new_memory(caller, query, content)
+        outcome = await self._store.add(new)
+        self._catalog.apply(outcome.changed)
+        self._embedding.wake()
+        is_indexed = outcome.is_indexed
+        similar: tuple[tuple[str, float], ...] = ()
+        if query.is_waiting_for_index:
+            is_indexed = is_indexed or await self._wait_for_index(outcome)
+            similar = await self._similar(caller, new.memory, outcome)
+        return RememberAnswer(outcome, redactions, is_indexed, similar)
+
+    def _clean(self, text: str) -> tuple[str, tuple[Redaction, ...]]:
+        # Before redaction, whose cost grows with the text.
+        _require_size("content", text, MAX_CONTENT_BYTES)
+        redacted = self._redactor.redact(normalise(text))
+        if not redacted.text:
+            raise InvalidInputError("content", text, "text of at least one visible character")
+        _require_size("content", redacted.text, MAX_CONTENT_BYTES)
+        return redacted.text, redacted.findings
+
+    def _new_memory(self, caller: Caller, query: RememberQuery, content: str) -> NewMemory:
+        if len(query.links) > MAX_LINKS:
+            raise InvalidInputError("links", len(query.links), f"at most {MAX_LINKS} links")
+        if len(query.request_key) > MAX_REQUEST_KEY_CHARACTERS:
+            raise InvalidInputError(
+                "request_key", query.request_key, f"at most {MAX_REQUEST_KEY_CHARACTERS} characters"
+            )
+        namespace = parse_namespace(query.namespace) if query.namespace else project_namespace(caller.project)
+        now = self._clock.now()
+        memory = Memory(
+            id=ids.memory_id(_unix_ms(now), self._clock.random_bytes(10)),
+            owner=caller.owner,
+            namespace=namespace,
+            type=query.memory_type,
+            content=content,
+            content_hash=hashlib.sha256(content.encode()).hexdigest(),
+            created_at=now,
+            accessed_at=now,
+            importance=parse_fraction(query.importance, field_name="importance"),
+            confidence=parse_fraction(query.confidence, field_name="confidence"),
+            provenance=query.provenance,
+            client=caller.client,
+            session=caller.session,
+            metadata=self._clean_metadata(query.metadata),
+        )
+        return NewMemory(
+            memory=memory,
+            tokens=tokenise(content),
+            links=query.links,
+            request_key=query.request_key,
+            request_digest=_digest(memory, query.links) if query.request_key else "",
+            project=caller.project,
+        )
+
+    def _clean_metadata(self, metadata: Mapping[str, object]) -> Mapping[str, object]:
+        if not metadata:
+            return {}
+        text = normalise(json.dumps(metadata, ensure_ascii=False))
+        _require_size("metadata", text, MAX_METADATA_BYTES)
+        # Secrets hide in metadata as well as in the text.
+        cleaned: dict[str, object] = _redact_values(metadata, self._redactor)
+        return cleaned
+
+    async def _wait_for_index(self, outcome: AddOutcome) -> bool:
+        if not self._semantic.model_id and self._semantic.loaded.is_set():
+            return False
+        keys = [row.key for row in outcome.changed[:1]]
+        if not keys:
+            return outcome.is_indexed
+        try:
+            await asyncio.wait_for(self._embedding.wait_for(keys[0]), LONGEST_INDEX_WAIT_S)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _similar(self, caller: Caller, memory: Memory, outcome: AddOutcome) -> tuple[tuple[str, float], ...]:
+        scope = NamespaceScope(tuple(dict.fromkeys((memory.namespace, GLOBAL))))
+        selection = MemoryFilter(owner=caller.owner, scope=scope)
+        try:
+            _, hits = await self._semantic.nearest(
+                memory.content, limit=MAX_HINTS + 1, allowed=self._catalog.mask(selection)
+            )
+        except EmbedderUnavailableError:
+            # Hints are a courtesy: the memory is stored, and `indexed` tells that it has no vector yet.
+            return ()
+        cosines = dict(hits)
+        near = await self._store.fetch([key for key, _ in hits], selection)
+        return tuple((m.id, cosines[m.key]) for m in near if m.id != outcome.memory_id)[:MAX_HINTS]
+
+
+def _redact_values(value: Mapping[str, object], redactor: Redactor) -> dict[str, object]:
+    def clean(item: object) -> object:
+        if isinstance(item, str):
+            return redactor.redact(normalise(item)).text
+        if isinstance(item, Mapping):
+            return {redactor.redact(normalise(str(k))).text: clean(v) for k, v in item.items()}
+        if isinstance(item, list | tuple):
+            return [clean(part) for part in item]
+        return item
+
+    return {redactor.redact(normalise(str(key))).text: clean(item) for key, item in value.items()}
+
+
+def _require_size(field_name: str, text: str, limit_bytes: int) -> None:
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > limit_bytes:
+        raise ContentTooLargeError(field_name, size, limit_bytes)
+
+
+def _digest(memory: Memory, links: tuple[Link, ...]) -> str:
+    parts = (
+        memory.namespace,
+        memory.type,
+        memory.content_hash,
+        repr(memory.importance),
+        repr(memory.confidence),
+        memory.provenance,
+        json.dumps(memory.metadata, sort_keys=True, ensure_ascii=False),
+        *(f"{link.relation}>{link.memory_id}" for link in links),
+    )
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+
+
+def _unix_ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
