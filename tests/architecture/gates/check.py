@@ -84,7 +84,7 @@ STEPS: Final = (
     Step("buf-breaking", _buf_breaking),
     Step("proto-freshness", _always(_PYTHON, "-m", "tests.architecture.gates.generate_api", "--check")),
     Step("mypy", _always(_tool("mypy"))),
-    Step("pytest", _always(_PYTHON, "-m", "pytest", "-q")),
+    Step("pytest", _always(_PYTHON, "-m", "pytest", "-q", "-rfEs")),
 )
 
 
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"no step named {', '.join(unknown)}; there are {', '.join(known)}\n")
         return 2
     outcomes = [_run(step) for step in STEPS if not arguments or step.name in arguments]
-    _say("=== summary")
+    _say("\n=== summary")
     for outcome in outcomes:
         _say(f"{outcome.verdict:<8}{outcome.name:<17}{outcome.duration_s:6.1f} s")
     failed = [outcome.name for outcome in outcomes if outcome.verdict == "FAILED"]
