@@ -1,7 +1,8 @@
 """A column-wise mirror of what decides whether a memory may be returned.
 
 It turns a filter into a mask over keys, so that the vector index filters before its cut. A mirror only: the store
-checks every memory again before it is delivered. Used from the event loop only; the masks it hands out are never changed.
+checks every memory again before it is delivered. Used from the event loop only; the masks it hands out are never
+changed.
 """
 
 from collections.abc import Iterable, Sequence

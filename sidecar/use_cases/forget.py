@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidecar.domain.ids import is_memory_id
-from sidecar.domain.memory import Caller, Memory, MemoryState, parse_fraction
-from sidecar.domain.store_values import Forgetting, SkipReason
+from sidecar.domain.memory import Caller, Memory, parse_fraction
+from sidecar.domain.store_values import Forgetting, SkipReason, skip_reason
 from sidecar.errors import EmbedderUnavailableError, InvalidInputError, MemoryNotFoundError
 from sidecar.ports import MemoryStore
 from sidecar.use_cases.catalog import MemoryCatalog
@@ -109,12 +109,3 @@ class Forget:
             else:
                 skipped.append((memory_id, reason))
         return Forgetting(tuple(memories), tuple(skipped))
-
-
-def skip_reason(memory: Memory, *, is_forced: bool, is_purge: bool) -> SkipReason | None:
-    """Return why a memory is left alone, None if it is not."""
-    if memory.is_golden_rule and not is_forced:
-        return SkipReason.GOLDEN_RULE
-    if memory.state is MemoryState.FORGOTTEN and not is_purge:
-        return SkipReason.ALREADY_FORGOTTEN
-    return None

@@ -1,7 +1,7 @@
 """Finds the memories that bear on a query: meaning and words together, on one calibrated scale.
 
-Both ways of finding give candidates, each candidate is then scored by both, and filters apply before either cut. When one
-way cannot answer, the other does, and the answer says so.
+Both ways of finding give candidates, each candidate is then scored by both, and filters apply before either cut. When
+one way cannot answer, the other does, and the answer says so.
 """
 
 import asyncio
