@@ -1,0 +1,153 @@
+"""The AdminService: convert, call, convert."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import grpc
+from google.protobuf import duration_pb2
+
+from sidecar.api.v1 import admin_service_pb2 as pb
+from sidecar.api.v1 import admin_service_pb2_grpc
+from sidecar.errors import InvalidInputError
+from sidecar.ports import MemoryStore
+from sidecar.rpc.convert import timestamp
+from sidecar.rpc.credentials import current_owner
+from sidecar.use_cases.report_status import ReportStatus, Status
+from sidecar.use_cases.semantic_index import SemanticState
+
+DEFAULT_WAIT_S: Final = 30.0
+LONGEST_WAIT_S: Final = 600.0
+_POLL_S: Final = 0.05
+
+_SEMANTIC_STATES: Final = {
+    SemanticState.LOADING: pb.PART_STATE_LOADING,
+    SemanticState.READY: pb.PART_STATE_READY,
+    SemanticState.OFF: pb.PART_STATE_OFF,
+}
+_CHILD_STATES: Final = {
+    "running": pb.PART_STATE_READY,
+    "starting": pb.PART_STATE_LOADING,
+    "off": pb.PART_STATE_OFF,
+    "failed": pb.PART_STATE_DEGRADED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which process this is."""
+
+    version: str
+    protocol: int
+    instance_id: str
+    pid: int
+    data_folder: str
+
+
+class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
+    """Serves status and shutdown."""
+
+    def __init__(
+        self, *, identity: Identity, status: ReportStatus, store: MemoryStore, request_stop: Callable[[], None]
+    ) -> None:
+        self._identity = identity
+        self._status = status
+        self._store = store
+        self._request_stop = request_stop
+
+    async def GetStatus(
+        self, request: pb.GetStatusRequest, context: grpc.aio.ServicerContext[pb.GetStatusRequest, pb.GetStatusResponse]
+    ) -> pb.GetStatusResponse:
+        """Tells how the sidecar is."""
+        return _status_response(self._identity, await self._status.run(current_owner()))
+
+    async def Shutdown(
+        self, request: pb.ShutdownRequest, context: grpc.aio.ServicerContext[pb.ShutdownRequest, pb.ShutdownResponse]
+    ) -> pb.ShutdownResponse:
+        """Finishes what was accepted and stops."""
+        if request.instance_id and request.instance_id != self._identity.instance_id:
+            raise InvalidInputError("instance_id", request.instance_id, f"{self._identity.instance_id}, or none")
+        self._request_stop()
+        return pb.ShutdownResponse()
+
+    async def WaitForIndex(
+        self,
+        request: pb.WaitForIndexRequest,
+        context: grpc.aio.ServicerContext[pb.WaitForIndexRequest, pb.WaitForIndexResponse],
+    ) -> pb.WaitForIndexResponse:
+        """Waits until everything stored so far can be found by meaning."""
+        timeout_s = request.timeout.ToTimedelta().total_seconds() if request.HasField("timeout") else DEFAULT_WAIT_S
+        if not 0 <= timeout_s <= LONGEST_WAIT_S:
+            raise InvalidInputError("timeout", f"{timeout_s:g} s", f"0 to {LONGEST_WAIT_S:g} s")
+        deadline = time.monotonic() + timeout_s
+        while True:
+            jobs = await self._store.job_counts()
+            if not jobs.pending or time.monotonic() >= deadline:
+                return pb.WaitForIndexResponse(done=not jobs.pending, pending=jobs.pending, parked=jobs.parked)
+            await asyncio.sleep(_POLL_S)
+
+
+def _status_response(identity: Identity, status: Status) -> pb.GetStatusResponse:
+    uptime = duration_pb2.Duration()
+    uptime.FromTimedelta(status.now - status.started_at)
+    return pb.GetStatusResponse(
+        state=pb.PART_STATE_DEGRADED if status.problems else pb.PART_STATE_READY,
+        problems=status.problems,
+        version=identity.version,
+        protocol=identity.protocol,
+        schema=status.store.schema,
+        instance_id=identity.instance_id,
+        pid=identity.pid,
+        uptime=uptime,
+        data_folder=identity.data_folder,
+        memory_count=status.memory_count,
+        embedder=_embedder_status(status),
+        index=pb.IndexStatus(
+            state=_SEMANTIC_STATES[status.semantic.state],
+            size=status.semantic.index_size,
+            origin=status.semantic.index_origin,
+            rebuild_reason=status.semantic.rebuild_reason,
+        ),
+        queue=_queue_status(status),
+        watcher=pb.WatcherStatus(
+            state=_CHILD_STATES.get(status.watcher.state, pb.PART_STATE_DEGRADED),
+            pid=status.watcher.pid,
+            restarts=status.watcher.restarts,
+            problem=status.watcher.problem,
+        ),
+        storage=pb.StorageStatus(
+            engine=status.store.engine,
+            database_bytes=status.store.database_bytes,
+            wal_bytes=status.store.wal_bytes,
+            free_bytes=status.store.free_bytes,
+        ),
+        counters=status.counters,
+    )
+
+
+def _embedder_status(status: Status) -> pb.EmbedderStatus:
+    semantic = status.semantic
+    fingerprint = semantic.fingerprint
+    return pb.EmbedderStatus(
+        state=_SEMANTIC_STATES[semantic.state],
+        model=fingerprint.model if fingerprint else "",
+        fingerprint=fingerprint.id if fingerprint else "",
+        problem=semantic.problem,
+        cache_hits=semantic.cache_hits,
+        cache_lookups=semantic.cache_lookups,
+    )
+
+
+def _queue_status(status: Status) -> pb.QueueStatus:
+    message = pb.QueueStatus(
+        pending=status.jobs.pending,
+        parked=status.jobs.parked,
+        parked_jobs=[
+            pb.ParkedJob(memory_id=job.memory_id, attempts=job.attempts, reason=job.reason) for job in status.parked
+        ],
+    )
+    if status.jobs.oldest_at is not None:
+        message.oldest_time.CopyFrom(timestamp(status.jobs.oldest_at))
+    return message

@@ -1,0 +1,161 @@
+"""Between evidence messages and domain values."""
+
+from typing import Final
+
+from sidecar.api.v1 import evidence_service_pb2 as pb
+from sidecar.domain.evidence import (
+    BatchOutcome,
+    EvidenceBatch,
+    EvidenceEvent,
+    EvidencePayload,
+    RecallCalled,
+    RememberCalled,
+    SessionCoverage,
+    SessionThread,
+    Shown,
+    ShownState,
+    SliceKind,
+    TextSpoken,
+    ToolAnswered,
+    ToolCalled,
+    TranscriptCursor,
+    UnknownReason,
+)
+from sidecar.errors import InvalidInputError
+from sidecar.rpc.convert import moment, timestamp
+
+_REASONS: Final = {
+    number: UnknownReason(name.removeprefix("UNKNOWN_REASON_").lower())
+    for name, number in pb.UnknownReason.items()
+    if number
+}
+
+
+def batch(request: pb.StreamEvidenceRequest) -> EvidenceBatch:
+    """Return a batch.
+
+    Raises:
+        InvalidInputError: If an event lacks its id, thread or payload.
+    """
+    return EvidenceBatch(cursor=cursor(request.cursor), events=tuple(_event(event) for event in request.events))
+
+
+def batch_response(batch_id: int, outcome: BatchOutcome) -> pb.StreamEvidenceResponse:
+    """Return the acknowledgement of a batch."""
+    return pb.StreamEvidenceResponse(
+        batch_id=batch_id,
+        new_events=outcome.new_events,
+        repeated_events=outcome.repeated_events,
+        recalls=outcome.recalls,
+        shown=outcome.shown,
+        unknown=outcome.unknown,
+        used_memory_ids=outcome.used_memory_ids,
+    )
+
+
+def cursor(message: pb.TranscriptCursor) -> TranscriptCursor:
+    """Return a cursor.
+
+    Raises:
+        InvalidInputError: If its offset is negative.
+    """
+    if message.offset < 0:
+        raise InvalidInputError("cursor.offset", message.offset, "a number of bytes, 0 or more")
+    return TranscriptCursor(
+        client=message.client,
+        path=message.path,
+        file_id=message.file_id,
+        offset=message.offset,
+        line_hash=message.line_hash,
+        generation=message.generation,
+        parser_version=message.parser_version,
+        lines_read=message.lines_read,
+        skipped=tuple(sorted(message.skipped.items())),
+    )
+
+
+def cursor_message(value: TranscriptCursor) -> pb.TranscriptCursor:
+    """Return a cursor as a message."""
+    return pb.TranscriptCursor(
+        client=value.client,
+        path=value.path,
+        file_id=value.file_id,
+        offset=value.offset,
+        line_hash=value.line_hash,
+        generation=value.generation,
+        parser_version=value.parser_version,
+        lines_read=value.lines_read,
+        skipped=dict(value.skipped),
+    )
+
+
+def coverage(value: SessionCoverage) -> pb.SessionCoverage:
+    """Return what is known of a session as a message."""
+    return pb.SessionCoverage(
+        thread=pb.SessionThread(
+            client=value.thread.client,
+            session=value.thread.session,
+            agent_id=value.thread.agent_id,
+            project=value.thread.project,
+            client_version=value.thread.client_version,
+        ),
+        first_seen_time=timestamp(value.first_seen_at),
+        last_seen_time=timestamp(value.last_seen_at),
+        recalls=value.recalls,
+        shown=value.shown,
+        nothing_shown=value.nothing_shown,
+        cannot_record=value.cannot_record,
+        unknown=dict(value.unknown),
+        used=value.used,
+        waiting_jobs=value.waiting_jobs,
+    )
+
+
+def _event(message: pb.EvidenceEvent) -> EvidenceEvent:
+    if not message.event_id or not message.thread.client or not message.thread.session:
+        raise InvalidInputError("events.event_id", message.event_id, "an event id, a client and a session")
+    thread = message.thread
+    return EvidenceEvent(
+        event_id=message.event_id,
+        thread=SessionThread(
+            client=thread.client,
+            session=thread.session,
+            agent_id=thread.agent_id,
+            project=thread.project,
+            client_version=thread.client_version,
+        ),
+        at=moment(message.time, field_name="events.time"),
+        payload=_payload(message),
+    )
+
+
+def _payload(message: pb.EvidenceEvent) -> EvidencePayload:
+    kind = message.WhichOneof("payload")
+    if kind == "agent_text":
+        return TextSpoken(SliceKind.AGENT_TEXT, message.agent_text.text)
+    if kind == "user_text":
+        return TextSpoken(SliceKind.USER_TEXT, message.user_text.text)
+    if kind == "recall_called":
+        return RecallCalled(message.recall_called.call_id, message.recall_called.tool)
+    if kind == "remember_called":
+        return RememberCalled(message.remember_called.call_id)
+    if kind == "tool_called":
+        call = message.tool_called
+        return ToolCalled(call.call_id, call.name, call.text)
+    if kind == "tool_answered":
+        answer = message.tool_answered
+        return ToolAnswered(answer.call_id, _shown(answer.shown), answer.text)
+    raise InvalidInputError("events.payload", kind, "one of the payloads of EvidenceEvent")
+
+
+def _shown(message: pb.Shown) -> Shown:
+    state = message.WhichOneof("state")
+    if state == "ids":
+        return Shown(ShownState.IDS, tuple(dict.fromkeys(message.ids.memory_ids)))
+    if state == "nothing":
+        return Shown(ShownState.NOTHING)
+    if state == "cannot_record":
+        return Shown(ShownState.CANNOT_RECORD)
+    if state == "unknown":
+        return Shown(ShownState.UNKNOWN, reason=_REASONS.get(message.unknown.reason, UnknownReason.UNREADABLE))
+    raise InvalidInputError("events.shown", state, "one of ids, nothing, cannot_record and unknown")

@@ -1,0 +1,47 @@
+"""The EvidenceService: convert, call, convert."""
+
+from collections.abc import AsyncIterator
+
+import grpc
+
+from sidecar.api.v1 import evidence_service_pb2 as pb
+from sidecar.api.v1 import evidence_service_pb2_grpc
+from sidecar.rpc import convert_evidence
+from sidecar.rpc.credentials import current_owner
+from sidecar.use_cases.collect_evidence import CollectEvidence
+
+
+class EvidenceServicer(evidence_service_pb2_grpc.EvidenceServiceServicer):
+    """Takes evidence. Errors travel through the interceptor, and end the stream."""
+
+    def __init__(self, *, collect: CollectEvidence) -> None:
+        self._collect = collect
+
+    async def StreamEvidence(
+        self,
+        request_iterator: AsyncIterator[pb.StreamEvidenceRequest],
+        context: grpc.aio.ServicerContext[pb.StreamEvidenceRequest, pb.StreamEvidenceResponse],
+    ) -> AsyncIterator[pb.StreamEvidenceResponse]:
+        """Takes batches and acknowledges each when it is safe on disk."""
+        owner = current_owner()
+        async for request in request_iterator:
+            outcome = await self._collect.run(owner, convert_evidence.batch(request))
+            yield convert_evidence.batch_response(request.batch_id, outcome)
+
+    async def ListCursors(
+        self,
+        request: pb.ListCursorsRequest,
+        context: grpc.aio.ServicerContext[pb.ListCursorsRequest, pb.ListCursorsResponse],
+    ) -> pb.ListCursorsResponse:
+        """Lists how far each transcript has been read."""
+        cursors = await self._collect.cursors(current_owner(), request.client)
+        return pb.ListCursorsResponse(cursors=[convert_evidence.cursor_message(cursor) for cursor in cursors])
+
+    async def ListSessions(
+        self,
+        request: pb.ListSessionsRequest,
+        context: grpc.aio.ServicerContext[pb.ListSessionsRequest, pb.ListSessionsResponse],
+    ) -> pb.ListSessionsResponse:
+        """Lists sessions with what is known of them."""
+        sessions = await self._collect.sessions(current_owner(), request.limit)
+        return pb.ListSessionsResponse(sessions=[convert_evidence.coverage(session) for session in sessions])

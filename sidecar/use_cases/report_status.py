@@ -1,0 +1,107 @@
+"""Tells how the sidecar is: what answers, what waits, what is wrong and what to do about it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from sidecar.domain.memory import Caller
+from sidecar.domain.store_values import JobCounts, ParkedJob, StoreHealth
+from sidecar.ports import Clock, MemoryStore
+from sidecar.use_cases.browse import Browse, Selection
+from sidecar.use_cases.semantic_index import SemanticIndex, SemanticState, SemanticStatus
+
+BACKLOG_IS_OLD_S: Final = 60.0
+PARKED_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ChildStatus:
+    """How a child process is.
+
+    Attributes:
+        state: `running`, `off` or `failed`.
+    """
+
+    state: str
+    pid: int = 0
+    restarts: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """All parts at one moment. Degraded as soon as there is a problem."""
+
+    problems: tuple[str, ...]
+    memory_count: int
+    jobs: JobCounts
+    parked: tuple[ParkedJob, ...]
+    semantic: SemanticStatus
+    store: StoreHealth
+    watcher: ChildStatus
+    started_at: datetime
+    now: datetime
+    counters: dict[str, int]
+
+
+class ReportStatus:
+    """Reports status. Reads only, and counts backlog as a problem, not only what is unreachable."""
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        browse: Browse,
+        semantic: SemanticIndex,
+        watcher: Callable[[], ChildStatus],
+        counters: Callable[[], dict[str, int]],
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._browse = browse
+        self._semantic = semantic
+        self._watcher = watcher
+        self._counters = counters
+        self._clock = clock
+        self._started_at = clock.now()
+
+    async def run(self, owner: str) -> Status:
+        """Return how everything is for this owner."""
+        counts = await self._browse.count(Caller(owner=owner), Selection(namespace="*"))
+        jobs = await self._store.job_counts()
+        store = await self._store.health()
+        watcher = self._watcher()
+        now = self._clock.now()
+        parked = await self._store.parked_jobs(limit=PARKED_SHOWN)
+        return Status(
+            problems=_problems(jobs, store, self._semantic.status, watcher, now),
+            memory_count=counts.total,
+            jobs=jobs,
+            parked=tuple(parked),
+            semantic=self._semantic.status,
+            store=store,
+            watcher=watcher,
+            started_at=self._started_at,
+            now=now,
+            counters={**self._counters(), **store.counters, **self._semantic.status.counters},
+        )
+
+
+def _problems(
+    jobs: JobCounts, store: StoreHealth, semantic: SemanticStatus, watcher: ChildStatus, now: datetime
+) -> tuple[str, ...]:
+    problems = list(store.problems)
+    if semantic.state is SemanticState.OFF:
+        problems.append(f"memories are found by words only: {semantic.problem}")
+    if jobs.parked:
+        problems.append(
+            f"{jobs.parked} memories could not be embedded and are found by words only; "
+            "`sidecar doctor` shows why and can try again"
+        )
+    if jobs.oldest_at is not None and (now - jobs.oldest_at).total_seconds() > BACKLOG_IS_OLD_S:
+        minutes = (now - jobs.oldest_at).total_seconds() / 60
+        problems.append(f"{jobs.pending} memories wait to be embedded, the oldest for {minutes:.0f} min")
+    if watcher.problem:
+        problems.append(f"transcripts are not read: {watcher.problem}")
+    return tuple(problems)
