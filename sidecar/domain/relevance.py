@@ -23,14 +23,19 @@ class RelevanceWeights:
 
 
 FITTED: Final = RelevanceWeights(
-    bias=-4.0,
-    similarity=6.0,
-    words=6.0,
-    words_bias=-3.0,
-    words_alone=7.0,
-    similarity_bias=-3.5,
-    similarity_alone=8.0,
+    bias=-4.62,
+    similarity=7.39,
+    words=5.66,
+    words_bias=-1.71,
+    words_alone=6.60,
+    similarity_bias=-4.37,
+    similarity_alone=9.93,
 )
+"""On the 759 questions of five LoCoMo conversations: 0.681 of the evidence among the first ten on conversations left
+out of the fit, words alone 0.625, meaning alone 0.518. Relevance 0.5 is even odds among a query's candidates."""
+
+FLOOR: Final = 0.15
+"""What is less relevant than this is not returned: it keeps 0.96 of the right candidates there and 0.6 of the wrong."""
 
 
 def relevance(similarity: float | None, word_share: float | None, weights: RelevanceWeights = FITTED) -> float:

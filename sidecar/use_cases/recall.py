@@ -25,7 +25,7 @@ from sidecar.domain.recall import (
     ScoreParts,
 )
 from sidecar.domain.reinforcement import NEUTRAL
-from sidecar.domain.relevance import relevance
+from sidecar.domain.relevance import FLOOR, relevance
 from sidecar.domain.store_values import RecallRecord, WordHit, WordQuery
 from sidecar.domain.text import normalise
 from sidecar.domain.words import tokenise
@@ -54,7 +54,7 @@ class RecallPolicy:
         default_results: Memories returned when the caller names no number.
     """
 
-    floor: float = 0.0
+    floor: float = FLOOR
     candidates: int = 100
     age_half_life_days: float = 180.0
     machine_weight: float = 0.9
