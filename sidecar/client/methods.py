@@ -1,0 +1,124 @@
+"""The methods of the contract as a client calls them: deadline, whether a repeat does harm, what is filled in."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from google.protobuf.message import Message
+
+from sidecar.api.v1 import admin_service_pb2 as admin
+from sidecar.api.v1 import evidence_service_pb2 as evidence
+from sidecar.api.v1 import memory_pb2
+from sidecar.api.v1 import memory_service_pb2 as memory
+
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response", bound=Message)
+
+READ_DEADLINE_S: Final = 10.0
+# A first recall may wait for the model, and a write for a slow disk.
+WORK_DEADLINE_S: Final = 30.0
+WAIT_FOR_INDEX_DEADLINE_S: Final = 60.0
+# On top of what the request itself asks to wait, so that the sidecar's answer arrives before the deadline does.
+_MARGIN_S: Final = 5.0
+_DEFAULT_WAIT_S: Final = 30.0
+
+_REQUEST_KEY: Final = "request_key"
+_CONTEXT: Final = "context"
+
+
+@dataclass(frozen=True)
+class Method(Generic[Request, Response]):
+    """One unary method.
+
+    Attributes:
+        service: Its service, without the package.
+        request: Class of what is sent; the method is named after it.
+        response: Class of its answer.
+        deadline_s: How long it may take unless the caller says otherwise, seconds.
+        is_repeatable: Whether a second call does no harm: it reads, or carries a request key.
+    """
+
+    service: str
+    request: type[Request]
+    response: type[Response]
+    deadline_s: float = READ_DEADLINE_S
+    is_repeatable: bool = True
+
+    @property
+    def name(self) -> str:
+        """As in the contract."""
+        return self.request.DESCRIPTOR.name.removesuffix("Request")
+
+    @property
+    def path(self) -> str:
+        """The path that gRPC calls."""
+        return f"/sidecar.api.v1.{self.service}/{self.name}"
+
+    @property
+    def serialize(self) -> Callable[[Request], bytes]:
+        """What makes bytes of a request."""
+        return self.request.SerializeToString
+
+    @property
+    def deserialize(self) -> Callable[[bytes], Response]:
+        """What makes an answer of bytes."""
+        return self.response.FromString
+
+
+REMEMBER: Final = Method("MemoryService", memory.RememberRequest, memory.RememberResponse, WORK_DEADLINE_S)
+RECALL: Final = Method("MemoryService", memory.RecallRequest, memory.RecallResponse, WORK_DEADLINE_S)
+GET_MEMORY: Final = Method("MemoryService", memory.GetMemoryRequest, memory.GetMemoryResponse)
+LIST_MEMORIES: Final = Method("MemoryService", memory.ListMemoriesRequest, memory.ListMemoriesResponse)
+COUNT_MEMORIES: Final = Method("MemoryService", memory.CountMemoriesRequest, memory.CountMemoriesResponse)
+FORGET_MEMORIES: Final = Method(
+    "MemoryService", memory.ForgetMemoriesRequest, memory.ForgetMemoriesResponse, WORK_DEADLINE_S
+)
+# A repeat of one that went through would be told that there is nothing to restore.
+RESTORE_MEMORY: Final = Method(
+    "MemoryService", memory.RestoreMemoryRequest, memory.RestoreMemoryResponse, WORK_DEADLINE_S, is_repeatable=False
+)
+LIST_CURSORS: Final = Method("EvidenceService", evidence.ListCursorsRequest, evidence.ListCursorsResponse)
+LIST_SESSIONS: Final = Method("EvidenceService", evidence.ListSessionsRequest, evidence.ListSessionsResponse)
+STREAM_EVIDENCE_PATH: Final = "/sidecar.api.v1.EvidenceService/StreamEvidence"
+GET_STATUS: Final = Method("AdminService", admin.GetStatusRequest, admin.GetStatusResponse)
+# A repeat could reach the next sidecar and stop that one too.
+SHUTDOWN: Final = Method("AdminService", admin.ShutdownRequest, admin.ShutdownResponse, is_repeatable=False)
+WAIT_FOR_INDEX: Final = Method("AdminService", admin.WaitForIndexRequest, admin.WaitForIndexResponse)
+
+
+def completed(request: Request, context: memory_pb2.CallContext) -> Request:
+    """Return the request with the caller and a new request key where it has fields for them that are empty.
+
+    A request that is complete is returned as it is; none is changed.
+    """
+    fields = request.DESCRIPTOR.fields_by_name
+    lacks_context = _CONTEXT in fields and not _context(request).ByteSize() and context.ByteSize() > 0
+    lacks_key = _REQUEST_KEY in fields and not getattr(request, _REQUEST_KEY)
+    if not lacks_context and not lacks_key:
+        return request
+    complete = type(request)()
+    complete.CopyFrom(request)
+    if lacks_context:
+        _context(complete).CopyFrom(context)
+    if lacks_key:
+        setattr(complete, _REQUEST_KEY, uuid.uuid4().hex)
+    return complete
+
+
+def deadline_of(method: Method[Request, Response], request: Request, deadline_s: float | None) -> float:
+    """Return how long the call may take, seconds: what the caller says, else what the request asks for needs."""
+    if deadline_s is not None:
+        return deadline_s
+    if isinstance(request, admin.WaitForIndexRequest):
+        wait_s = request.timeout.ToTimedelta().total_seconds() if request.HasField("timeout") else _DEFAULT_WAIT_S
+        return wait_s + _MARGIN_S
+    if isinstance(request, memory.RememberRequest) and request.wait_for_index:
+        return WAIT_FOR_INDEX_DEADLINE_S
+    return method.deadline_s
+
+
+def _context(request: Message) -> memory_pb2.CallContext:
+    context = getattr(request, _CONTEXT)
+    assert isinstance(context, memory_pb2.CallContext)
+    return context

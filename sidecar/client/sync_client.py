@@ -1,0 +1,197 @@
+"""The client for programs without an event loop. Safe to use from several threads."""
+
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import grpc
+
+from sidecar.api.v1 import admin_service_pb2 as admin
+from sidecar.api.v1 import evidence_service_pb2 as evidence
+from sidecar.api.v1 import memory_service_pb2 as memory
+from sidecar.api.v1.memory_pb2 import CallContext
+from sidecar.client import methods
+from sidecar.client.channel import bearer, open_channel
+from sidecar.client.endpoint import DataFolder, Endpoint
+from sidecar.client.launch import Launch
+from sidecar.client.link import Attempts, Link
+from sidecar.client.methods import Method, Request, Response, completed, deadline_of
+
+_STREAM: Final = "StreamEvidence"
+
+
+class Sidecar:
+    """The sidecar of one data folder.
+
+    Every method takes and returns messages of the contract, raises the errors of `sidecar.errors` that the sidecar
+    raised, and takes `deadline_s` in place of its default deadline. A sidecar that was restarted meanwhile is found
+    again; calls that did no harm are repeated.
+    """
+
+    def __init__(self, link: Link, endpoint: Endpoint) -> None:
+        self._link = link
+        self._endpoint = endpoint
+        self._channel = open_channel(endpoint)
+        self._lock = threading.Lock()
+        # Calls of other threads may still be under way on these.
+        self._former_channels: list[grpc.Channel] = []
+
+    @classmethod
+    def connect(
+        cls,
+        home: Path | None = None,
+        *,
+        start: bool = True,
+        context: CallContext | None = None,
+        launch: Launch | None = None,
+    ) -> Self:
+        """Connect to the sidecar of a data folder.
+
+        Args:
+            home: The data folder; without one SIDECAR_HOME, else the user's own.
+            start: Whether to start a sidecar if none runs.
+            context: Who calls; filled into requests that do not say.
+            launch: How to start one, and how long to wait.
+
+        Raises:
+            SidecarNotRunningError: None runs and none was to be started.
+            SidecarStartError: It was started but ended or stayed silent.
+            SidecarHungError: One runs but does not answer.
+            ProtocolMismatchError: One runs that speaks another protocol.
+            UntrustedPathError: Folder or files are not ours alone.
+        """
+        link = Link(DataFolder.at(home), start, context or CallContext(), launch or Launch())
+        return cls(link, link.find())
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the sidecar listens at present."""
+        return self._endpoint
+
+    def close(self) -> None:
+        """Close the connection; the sidecar goes on."""
+        with self._lock:
+            for channel in (*self._former_channels, self._channel):
+                channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def remember(self, request: memory.RememberRequest, *, deadline_s: float | None = None) -> memory.RememberResponse:
+        """Store a memory; an empty request key is filled, so that a repeat stores nothing twice."""
+        return self._call(methods.REMEMBER, request, deadline_s)
+
+    def recall(self, request: memory.RecallRequest, *, deadline_s: float | None = None) -> memory.RecallResponse:
+        """Find memories."""
+        return self._call(methods.RECALL, request, deadline_s)
+
+    def get_memory(
+        self, request: memory.GetMemoryRequest, *, deadline_s: float | None = None
+    ) -> memory.GetMemoryResponse:
+        """Return one memory."""
+        return self._call(methods.GET_MEMORY, request, deadline_s)
+
+    def list_memories(
+        self, request: memory.ListMemoriesRequest, *, deadline_s: float | None = None
+    ) -> memory.ListMemoriesResponse:
+        """Return a page of memories."""
+        return self._call(methods.LIST_MEMORIES, request, deadline_s)
+
+    def count_memories(
+        self, request: memory.CountMemoriesRequest, *, deadline_s: float | None = None
+    ) -> memory.CountMemoriesResponse:
+        """Count memories."""
+        return self._call(methods.COUNT_MEMORIES, request, deadline_s)
+
+    def forget_memories(
+        self, request: memory.ForgetMemoriesRequest, *, deadline_s: float | None = None
+    ) -> memory.ForgetMemoriesResponse:
+        """Forget memories; an empty request key is filled."""
+        return self._call(methods.FORGET_MEMORIES, request, deadline_s)
+
+    def restore_memory(
+        self, request: memory.RestoreMemoryRequest, *, deadline_s: float | None = None
+    ) -> memory.RestoreMemoryResponse:
+        """Bring a forgotten memory back."""
+        return self._call(methods.RESTORE_MEMORY, request, deadline_s)
+
+    def list_cursors(
+        self, request: evidence.ListCursorsRequest, *, deadline_s: float | None = None
+    ) -> evidence.ListCursorsResponse:
+        """List how far transcripts have been read."""
+        return self._call(methods.LIST_CURSORS, request, deadline_s)
+
+    def list_sessions(
+        self, request: evidence.ListSessionsRequest, *, deadline_s: float | None = None
+    ) -> evidence.ListSessionsResponse:
+        """List what sessions were shown."""
+        return self._call(methods.LIST_SESSIONS, request, deadline_s)
+
+    def get_status(
+        self, request: admin.GetStatusRequest | None = None, *, deadline_s: float | None = None
+    ) -> admin.GetStatusResponse:
+        """Tell how the sidecar is."""
+        return self._call(methods.GET_STATUS, request or admin.GetStatusRequest(), deadline_s)
+
+    def shutdown(self, request: admin.ShutdownRequest, *, deadline_s: float | None = None) -> admin.ShutdownResponse:
+        """Ask the sidecar to stop; does not wait until it has. `sidecar.client.stop` does."""
+        return self._call(methods.SHUTDOWN, request, deadline_s)
+
+    def wait_for_index(
+        self, request: admin.WaitForIndexRequest, *, deadline_s: float | None = None
+    ) -> admin.WaitForIndexResponse:
+        """Wait until all that was stored can be found by meaning."""
+        return self._call(methods.WAIT_FOR_INDEX, request, deadline_s)
+
+    def stream_evidence(
+        self, requests: Iterable[evidence.StreamEvidenceRequest]
+    ) -> Iterator[evidence.StreamEvidenceResponse]:
+        """Send batches and yield their acknowledgements as they come; what was not acknowledged must be sent again.
+
+        `requests` is drawn from in another thread, as fast as the sidecar takes them.
+        """
+        call = self._channel.stream_stream(
+            methods.STREAM_EVIDENCE_PATH,
+            request_serializer=evidence.StreamEvidenceRequest.SerializeToString,
+            response_deserializer=evidence.StreamEvidenceResponse.FromString,
+        )(iter(requests), metadata=bearer(self._endpoint.token))
+        try:
+            yield from call
+        except grpc.RpcError as failure:
+            raise self._link.explain(failure, operation=_STREAM, deadline_s=0) from failure
+        finally:
+            call.cancel()
+
+    def _call(self, method: Method[Request, Response], request: Request, deadline_s: float | None) -> Response:
+        complete = completed(request, self._link.context)
+        limit_s = deadline_of(method, complete, deadline_s)
+        attempts = Attempts(method, deadline_s=limit_s)
+        while True:
+            with self._lock:
+                channel, endpoint = self._channel, self._endpoint
+            call = channel.unary_unary(
+                method.path, request_serializer=method.serialize, response_deserializer=method.deserialize
+            )
+            try:
+                return call(complete, timeout=attempts.remaining_s, metadata=bearer(endpoint.token))
+            except grpc.RpcError as failure:
+                if not attempts.may_repeat(failure):
+                    raise self._link.explain(failure, operation=method.name, deadline_s=limit_s) from failure
+            self._find_again(endpoint)
+
+    def _find_again(self, failed: Endpoint) -> None:
+        """Connect to the sidecar that took the failed one's place, unless another thread has done so."""
+        with self._lock:
+            if self._endpoint is not failed:
+                return
+            endpoint = self._link.find()
+            channel = open_channel(endpoint)
+            self._former_channels.append(self._channel)
+            self._channel, self._endpoint = channel, endpoint
