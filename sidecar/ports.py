@@ -16,6 +16,7 @@ from sidecar.domain.evidence import (
     BatchOutcome,
     EvidenceBatch,
     SessionCoverage,
+    SessionRecall,
     SessionThread,
     SliceKind,
     TranscriptCursor,
@@ -303,6 +304,10 @@ class EvidenceStore(Protocol):
 
     async def sessions(self, owner: str, *, limit: int) -> list[SessionCoverage]:
         """Return what is known of each session, the latest first."""
+        ...
+
+    async def session_recalls(self, owner: str, client: str, session: str) -> list[SessionRecall]:
+        """Return the recalls of a session and its sub-agents, in the order in which they were first reported."""
         ...
 
     async def usage_events(self, owner: str, memory_id: str) -> list[UsageEvent]:

@@ -192,6 +192,18 @@ class SessionCoverage:
     waiting_jobs: int
 
 
+@dataclass(frozen=True, slots=True)
+class SessionRecall:
+    """One recall of a session: what it showed, and which of that was used in the session."""
+
+    call_id: str
+    tool: str
+    agent_id: str
+    at: datetime
+    shown: Shown
+    used_memory_ids: tuple[str, ...]
+
+
 class UsageSource(StrEnum):
     """Who says that a memory was used."""
 

@@ -11,6 +11,7 @@ from sidecar.domain.evidence import (
     RecallCalled,
     RememberCalled,
     SessionCoverage,
+    SessionRecall,
     SessionThread,
     Shown,
     ShownState,
@@ -24,11 +25,10 @@ from sidecar.domain.evidence import (
 from sidecar.errors import InvalidInputError
 from sidecar.rpc.convert import moment, timestamp
 
-_REASONS: Final = {
-    number: UnknownReason(name.removeprefix("UNKNOWN_REASON_").lower())
-    for name, number in pb.UnknownReason.items()
-    if number
+_REASON_NUMBERS: Final[dict[UnknownReason, pb.UnknownReason.ValueType]] = {
+    value: pb.UnknownReason.Value(f"UNKNOWN_REASON_{value.name}") for value in UnknownReason
 }
+_REASONS: Final = {int(number): value for value, number in _REASON_NUMBERS.items()}
 
 
 def batch(request: pb.StreamEvidenceRequest) -> EvidenceBatch:
@@ -109,6 +109,28 @@ def coverage(value: SessionCoverage) -> pb.SessionCoverage:
         used=value.used,
         waiting_jobs=value.waiting_jobs,
     )
+
+
+def session_recall(value: SessionRecall) -> pb.SessionRecall:
+    """Return one recall of a session as a message."""
+    return pb.SessionRecall(
+        call_id=value.call_id,
+        tool=value.tool,
+        agent_id=value.agent_id,
+        create_time=timestamp(value.at),
+        shown=_shown_message(value.shown),
+        used_memory_ids=value.used_memory_ids,
+    )
+
+
+def _shown_message(value: Shown) -> pb.Shown:
+    if value.state is ShownState.IDS:
+        return pb.Shown(ids=pb.ShownIds(memory_ids=value.memory_ids))
+    if value.state is ShownState.NOTHING:
+        return pb.Shown(nothing=pb.NothingShown())
+    if value.state is ShownState.CANNOT_RECORD:
+        return pb.Shown(cannot_record=pb.CannotRecord())
+    return pb.Shown(unknown=pb.ShownUnknown(reason=_REASON_NUMBERS[value.reason or UnknownReason.UNREADABLE]))
 
 
 def _event(message: pb.EvidenceEvent) -> EvidenceEvent:

@@ -45,3 +45,12 @@ class EvidenceServicer(evidence_service_pb2_grpc.EvidenceServiceServicer):
         """Lists sessions with what is known of them."""
         sessions = await self._collect.sessions(current_owner(), request.limit)
         return pb.ListSessionsResponse(sessions=[convert_evidence.coverage(session) for session in sessions])
+
+    async def GetSession(
+        self,
+        request: pb.GetSessionRequest,
+        context: grpc.aio.ServicerContext[pb.GetSessionRequest, pb.GetSessionResponse],
+    ) -> pb.GetSessionResponse:
+        """Tells what each recall of one session showed."""
+        recalls = await self._collect.session_recalls(current_owner(), request.client, request.session)
+        return pb.GetSessionResponse(recalls=[convert_evidence.session_recall(recall) for recall in recalls])

@@ -9,6 +9,7 @@ from sidecar.domain.evidence import (
     EvidenceBatch,
     EvidenceEvent,
     SessionCoverage,
+    SessionRecall,
     TextSpoken,
     ToolAnswered,
     ToolCalled,
@@ -58,6 +59,16 @@ class CollectEvidence:
         if not 1 <= limit <= MAX_SESSIONS:
             raise InvalidInputError("limit", limit, f"a whole number from 1 to {MAX_SESSIONS}")
         return await self._evidence.sessions(owner, limit=limit)
+
+    async def session_recalls(self, owner: str, client: str, session: str) -> list[SessionRecall]:
+        """Return what each recall of a session showed, and what of it was used.
+
+        Raises:
+            InvalidInputError: If client or session is empty.
+        """
+        if not client or not session:
+            raise InvalidInputError("session", session, "a client and a session id; `sidecar sessions` lists them")
+        return await self._evidence.session_recalls(owner, client, session)
 
     def _clean(self, event: EvidenceEvent) -> EvidenceEvent:
         payload = event.payload

@@ -761,3 +761,101 @@ class SessionCoverage(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SessionCoverage: _TypeAlias = SessionCoverage  # noqa: Y015
+
+@_typing.final
+class GetSessionRequest(_message.Message):
+    """Request for `GetSession`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENT_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
+    client: _builtins.str
+    """Required. Such as `claude-code`."""
+    session: _builtins.str
+    """Required. The client's session id."""
+    def __init__(
+        self,
+        *,
+        client: _builtins.str = ...,
+        session: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "session", b"session"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSessionRequest: _TypeAlias = GetSessionRequest  # noqa: Y015
+
+@_typing.final
+class GetSessionResponse(_message.Message):
+    """Response of `GetSession`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECALLS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def recalls(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionRecall]:
+        """In the order in which they were first reported; empty for a session nobody reported."""
+
+    def __init__(
+        self,
+        *,
+        recalls: _abc.Iterable[Global___SessionRecall] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["recalls", b"recalls"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSessionResponse: _TypeAlias = GetSessionResponse  # noqa: Y015
+
+@_typing.final
+class SessionRecall(_message.Message):
+    """One recall of a session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    TOOL_FIELD_NUMBER: _builtins.int
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    SHOWN_FIELD_NUMBER: _builtins.int
+    USED_MEMORY_IDS_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.str
+    """The client's id of the call."""
+    tool: _builtins.str
+    """Our name of the tool, such as `recall`."""
+    agent_id: _builtins.str
+    """The sub-agent that called; empty for the main agent."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was called, UTC."""
+
+    @_builtins.property
+    def shown(self) -> Global___Shown:
+        """What it showed."""
+
+    @_builtins.property
+    def used_memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Memories of those that turned out to be used in this session."""
+
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.str = ...,
+        tool: _builtins.str = ...,
+        agent_id: _builtins.str = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        shown: Global___Shown | None = ...,
+        used_memory_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "shown", b"shown"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "call_id", b"call_id", "create_time", b"create_time", "shown", b"shown", "tool", b"tool", "used_memory_ids", b"used_memory_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionRecall: _TypeAlias = SessionRecall  # noqa: Y015

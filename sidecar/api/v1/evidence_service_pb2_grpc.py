@@ -50,6 +50,11 @@ class EvidenceServiceStub:
                 request_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.ListSessionsRequest.SerializeToString,
                 response_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.ListSessionsResponse.FromString,
                 _registered_method=True)
+        self.GetSession = channel.unary_unary(
+                '/sidecar.api.v1.EvidenceService/GetSession',
+                request_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetSessionRequest.SerializeToString,
+                response_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetSessionResponse.FromString,
+                _registered_method=True)
 
 
 class EvidenceServiceServicer:
@@ -78,6 +83,13 @@ class EvidenceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetSession(self, request, context):
+        """Tells what each recall of one session showed, and what of it was used.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_EvidenceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -95,6 +107,11 @@ def add_EvidenceServiceServicer_to_server(servicer, server):
                     servicer.ListSessions,
                     request_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.ListSessionsRequest.FromString,
                     response_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'GetSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSession,
+                    request_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetSessionRequest.FromString,
+                    response_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetSessionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -179,6 +196,33 @@ class EvidenceService:
             '/sidecar.api.v1.EvidenceService/ListSessions',
             sidecar_dot_api_dot_v1_dot_evidence__service__pb2.ListSessionsRequest.SerializeToString,
             sidecar_dot_api_dot_v1_dot_evidence__service__pb2.ListSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sidecar.api.v1.EvidenceService/GetSession',
+            sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetSessionRequest.SerializeToString,
+            sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

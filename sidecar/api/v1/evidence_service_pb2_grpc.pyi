@@ -41,6 +41,8 @@ class EvidenceServiceStub:
     """Lists how far each transcript has been read."""
     ListSessions: _grpc.UnaryUnaryMultiCallable[_evidence_service_pb2.ListSessionsRequest, _evidence_service_pb2.ListSessionsResponse]
     """Lists sessions: how many recalls, what they showed, what could not be read and why."""
+    GetSession: _grpc.UnaryUnaryMultiCallable[_evidence_service_pb2.GetSessionRequest, _evidence_service_pb2.GetSessionResponse]
+    """Tells what each recall of one session showed, and what of it was used."""
 
 @_typing.type_check_only
 class EvidenceServiceAsyncStub(EvidenceServiceStub):
@@ -55,6 +57,8 @@ class EvidenceServiceAsyncStub(EvidenceServiceStub):
     """Lists how far each transcript has been read."""
     ListSessions: _aio.UnaryUnaryMultiCallable[_evidence_service_pb2.ListSessionsRequest, _evidence_service_pb2.ListSessionsResponse]  # type: ignore[assignment]
     """Lists sessions: how many recalls, what they showed, what could not be read and why."""
+    GetSession: _aio.UnaryUnaryMultiCallable[_evidence_service_pb2.GetSessionRequest, _evidence_service_pb2.GetSessionResponse]  # type: ignore[assignment]
+    """Tells what each recall of one session showed, and what of it was used."""
 
 class EvidenceServiceServicer(metaclass=_abc_1.ABCMeta):
     """Telling the sidecar what sessions were shown and what they did next. Used by transcript watchers and hooks."""
@@ -84,5 +88,13 @@ class EvidenceServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_evidence_service_pb2.ListSessionsResponse, _abc.Awaitable[_evidence_service_pb2.ListSessionsResponse]]:
         """Lists sessions: how many recalls, what they showed, what could not be read and why."""
+
+    @_abc_1.abstractmethod
+    def GetSession(
+        self,
+        request: _evidence_service_pb2.GetSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_evidence_service_pb2.GetSessionResponse, _abc.Awaitable[_evidence_service_pb2.GetSessionResponse]]:
+        """Tells what each recall of one session showed, and what of it was used."""
 
 def add_EvidenceServiceServicer_to_server(servicer: EvidenceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
