@@ -1,0 +1,1 @@
+"""`sidecar bench`: how fast it is, against floors measured in the same run."""
