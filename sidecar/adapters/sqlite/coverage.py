@@ -1,0 +1,91 @@
+"""Reads what is known of sessions: their coverage, and the slices gathered for the judge."""
+# ruff: noqa: S608 - only names and place holders of our own are put into statements; values are bound
+
+import apsw
+
+from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_value
+from sidecar.adapters.sqlite.values import from_us
+from sidecar.domain.evidence import (
+    SessionCoverage,
+    SessionThread,
+    ShownState,
+    SliceKind,
+    UsageSource,
+    Valence,
+)
+from sidecar.domain.ledger import CallKind
+
+_THREAD_COLUMNS = "e.id, e.client, e.session, e.agent_id, e.project, e.client_version, e.first_seen_at, e.last_seen_at"
+
+
+def sessions(connection: apsw.Connection, owner: str, *, limit: int) -> list[SessionCoverage]:
+    """See `EvidenceStore.sessions`; one for each thread, sub-agents' own included."""
+    rows = fetch_all(
+        connection,
+        f"SELECT {_THREAD_COLUMNS} FROM evidence_sessions e WHERE e.owner = ? "
+        "ORDER BY e.last_seen_at DESC, e.id DESC LIMIT ?",
+        (owner, limit),
+    )
+    return [_coverage(connection, owner, row) for row in rows]
+
+
+def slices(
+    connection: apsw.Connection, owner: str, thread: SessionThread, memory_id: str
+) -> list[tuple[SliceKind, str]]:
+    """See `EvidenceStore.slices`; ordered by time, then as read."""
+    row = fetch_one(
+        connection,
+        "SELECT s.thread, s.at, s.slice_seq FROM shown s JOIN evidence_sessions e ON e.id = s.thread "
+        "WHERE s.owner = ? AND e.client = ? AND e.session = ? AND e.agent_id = ? AND s.memory_id = ? "
+        "ORDER BY s.at, s.slice_seq LIMIT 1",
+        (owner, thread.client, thread.session, thread.agent_id, memory_id),
+    )
+    if row is None:
+        return []
+    rows = fetch_all(
+        connection,
+        "SELECT kind, text FROM slices WHERE thread = ? AND (at, seq) > (?, ?) ORDER BY at, seq",
+        row,
+    )
+    return [(SliceKind(kind), text) for kind, text in rows]
+
+
+def missing_ids(connection: apsw.Connection) -> int:
+    """Return how many shown ids no memory of their owner had."""
+    return int(fetch_value(connection, "SELECT coalesce(sum(missing_ids), 0) FROM evidence_sessions"))
+
+
+def _coverage(connection: apsw.Connection, owner: str, row: Row) -> SessionCoverage:
+    thread_id, client, session = row[:3]
+    calls = fetch_all(
+        connection,
+        "SELECT state, reason, count(*) FROM evidence_calls WHERE thread = ? AND kind = ? GROUP BY 1, 2 ORDER BY 2",
+        (thread_id, CallKind.RECALL),
+    )
+    by_state = dict.fromkeys(ShownState, 0)
+    for state, _, count in calls:
+        by_state[ShownState(state)] += count
+    return SessionCoverage(
+        thread=SessionThread(client, session, *row[3:6]),
+        first_seen_at=from_us(row[6]),
+        last_seen_at=from_us(row[7]),
+        recalls=sum(by_state.values()),
+        shown=int(fetch_value(connection, "SELECT count(*) FROM shown WHERE thread = ?", (thread_id,))),
+        nothing_shown=by_state[ShownState.NOTHING],
+        cannot_record=by_state[ShownState.CANNOT_RECORD],
+        unknown=tuple((reason, count) for state, reason, count in calls if state == ShownState.UNKNOWN),
+        used=_used(connection, owner, row),
+        waiting_jobs=int(fetch_value(connection, "SELECT count(*) FROM judge_jobs WHERE thread = ?", (thread_id,))),
+    )
+
+
+def _used(connection: apsw.Connection, owner: str, row: Row) -> int:
+    """Return how many of the memories that this thread was shown its session used."""
+    used = fetch_value(
+        connection,
+        "SELECT count(DISTINCT u.memory_id) FROM shown s JOIN usage_events u ON u.owner = s.owner "
+        "AND u.memory_id = s.memory_id WHERE s.thread = ? AND u.owner = ? AND u.valence = ? AND u.source <> ? "
+        "AND u.client = ? AND u.session = ?",
+        (row[0], owner, Valence.USEFUL, UsageSource.JUDGE, row[1], row[2]),
+    )
+    return int(used)

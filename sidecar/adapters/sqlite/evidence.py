@@ -1,0 +1,216 @@
+"""Rows of the ledger: threads, calls, what was shown, slices, judge jobs, cursors. The rules are in the domain."""
+# ruff: noqa: S608 - only names and place holders of our own are put into statements; values are bound
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+import apsw
+
+from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_value, placeholders
+from sidecar.adapters.sqlite.usage import SqliteConfirmationRows
+from sidecar.adapters.sqlite.values import from_us, to_us
+from sidecar.adapters.sqlite.writer import Transaction
+from sidecar.domain.evidence import (
+    BatchOutcome,
+    EvidenceBatch,
+    SessionThread,
+    Shown,
+    ShownState,
+    TranscriptCursor,
+    UnknownReason,
+)
+from sidecar.domain.ledger import Call, CallKind, LedgerRows, Slice, Thread, is_older_cursor, take_events
+
+_CURSOR_COLUMNS = "client, path, file_id, offset_bytes, line_hash, generation, parser_version, lines_read, skipped"
+
+
+def apply_batch(transaction: Transaction, owner: str, batch: EvidenceBatch, *, at: datetime) -> BatchOutcome:
+    """See `EvidenceStore.apply_batch`."""
+    rows: LedgerRows = SqliteLedgerRows(transaction.connection, owner)
+    outcome = take_events(rows, batch.events, at=at)
+    _save_cursor(transaction.connection, owner, batch.cursor)
+    return outcome
+
+
+def cursors(connection: apsw.Connection, owner: str, client: str) -> list[TranscriptCursor]:
+    """See `EvidenceStore.cursors`; ordered by client and path."""
+    rows = fetch_all(
+        connection,
+        f"SELECT {_CURSOR_COLUMNS} FROM cursors WHERE owner = ?1 AND (?2 = '' OR client = ?2) ORDER BY client, path",
+        (owner, client),
+    )
+    return [_cursor_from_row(row) for row in rows]
+
+
+def _save_cursor(connection: apsw.Connection, owner: str, cursor: TranscriptCursor) -> None:
+    row = fetch_one(
+        connection,
+        f"SELECT {_CURSOR_COLUMNS} FROM cursors WHERE owner = ? AND client = ? AND path = ?",
+        (owner, cursor.client, cursor.path),
+    )
+    if row is not None and is_older_cursor(cursor, _cursor_from_row(row)):
+        return
+    connection.execute(
+        f"INSERT OR REPLACE INTO cursors (owner, {_CURSOR_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            owner,
+            cursor.client,
+            cursor.path,
+            cursor.file_id,
+            cursor.offset,
+            cursor.line_hash,
+            cursor.generation,
+            cursor.parser_version,
+            cursor.lines_read,
+            json.dumps(cursor.skipped),
+        ),
+    )
+
+
+def _cursor_from_row(row: Row) -> TranscriptCursor:
+    return TranscriptCursor(
+        client=row[0],
+        path=row[1],
+        file_id=row[2],
+        offset=row[3],
+        line_hash=row[4],
+        generation=row[5],
+        parser_version=row[6],
+        lines_read=row[7],
+        skipped=tuple((str(reason), int(count)) for reason, count in json.loads(row[8])),
+    )
+
+
+class SqliteLedgerRows(SqliteConfirmationRows):
+    """See `LedgerRows`."""
+
+    def __init__(self, connection: apsw.Connection, owner: str) -> None:
+        super().__init__(connection, owner)
+
+    def mark_seen(self, digest: bytes) -> bool:
+        """See `LedgerRows.mark_seen`."""
+        self._connection.execute("INSERT OR IGNORE INTO evidence_events (digest) VALUES (?)", (digest,))
+        return bool(self._connection.changes())
+
+    def thread(self, thread: SessionThread, *, at: datetime) -> Thread:
+        """See `LedgerRows.thread`; project and version are those it was last seen with."""
+        thread_id = fetch_value(
+            self._connection,
+            "INSERT INTO evidence_sessions (owner, client, session, agent_id, project, client_version, "
+            "first_seen_at, last_seen_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) "
+            "ON CONFLICT (owner, client, session, agent_id) DO UPDATE SET "
+            "first_seen_at = min(first_seen_at, excluded.first_seen_at), "
+            "last_seen_at = max(last_seen_at, excluded.last_seen_at), "
+            "project = iif(excluded.project = '', project, excluded.project), "
+            "client_version = iif(excluded.client_version = '', client_version, excluded.client_version) "
+            "RETURNING id",
+            (
+                self._owner,
+                thread.client,
+                thread.session,
+                thread.agent_id,
+                thread.project,
+                thread.client_version,
+                to_us(at),
+            ),
+        )
+        return self.thread_by_id(int(thread_id))
+
+    def thread_by_id(self, thread_id: int) -> Thread:
+        """See `LedgerRows.thread_by_id`."""
+        row = fetch_one(
+            self._connection,
+            "SELECT id, client, session, EXISTS (SELECT 1 FROM shown WHERE thread = e.id), "
+            "(SELECT coalesce(sum(size_bytes), 0) FROM slices WHERE thread = e.id) "
+            "FROM evidence_sessions e WHERE id = ?",
+            (thread_id,),
+        )
+        assert row is not None, "a call names a thread that the foreign key should have kept"
+        return Thread(row[0], row[1], row[2], bool(row[3]), row[4])
+
+    def call(self, client: str, call_id: str) -> Call | None:
+        """See `LedgerRows.call`."""
+        row = fetch_one(
+            self._connection,
+            "SELECT call_id, thread, kind, state, reason, memory_ids, is_answered, at FROM evidence_calls "
+            "WHERE owner = ? AND client = ? AND call_id = ?",
+            (self._owner, client, call_id),
+        )
+        if row is None:
+            return None
+        shown = Shown(ShownState(row[3]), tuple(row[5].split()), UnknownReason(row[4]) if row[4] else None)
+        return Call(row[0], row[1], CallKind(row[2]), shown, bool(row[6]), from_us(row[7]))
+
+    def save_call(self, client: str, call: Call) -> None:
+        """See `LedgerRows.save_call`."""
+        self._connection.execute(
+            "INSERT OR REPLACE INTO evidence_calls (owner, client, call_id, thread, kind, state, reason, memory_ids, "
+            "is_answered, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self._owner,
+                client,
+                call.call_id,
+                call.thread_id,
+                call.kind,
+                call.shown.state,
+                call.shown.reason or "",
+                " ".join(call.shown.memory_ids),
+                int(call.is_answered),
+                to_us(call.at),
+            ),
+        )
+
+    def existing(self, memory_ids: Sequence[str]) -> list[str]:
+        """See `LedgerRows.existing`."""
+        rows = fetch_all(
+            self._connection,
+            f"SELECT id FROM memories WHERE id IN ({placeholders(len(memory_ids))}) AND owner = ?",
+            (*memory_ids, self._owner),
+        )
+        found = {row[0] for row in rows}
+        return [memory_id for memory_id in memory_ids if memory_id in found]
+
+    def count_missing(self, thread_id: int, count: int) -> None:
+        """See `LedgerRows.count_missing`."""
+        self._connection.execute(
+            "UPDATE evidence_sessions SET missing_ids = missing_ids + ? WHERE id = ?", (count, thread_id)
+        )
+
+    def add_shown(self, thread: Thread, memory_id: str, call: Call, *, at: datetime) -> bool:
+        """See `LedgerRows.add_shown`."""
+        last_seq = fetch_value(self._connection, "SELECT coalesce(max(seq), 0) FROM slices")
+        self._connection.execute(
+            "INSERT OR IGNORE INTO shown (owner, thread, memory_id, call_id, at, slice_seq) VALUES (?, ?, ?, ?, ?, ?)",
+            (self._owner, thread.id, memory_id, call.call_id, to_us(at), last_seq),
+        )
+        if not self._connection.changes():
+            return False
+        self._connection.execute(
+            "INSERT OR IGNORE INTO judge_jobs (owner, client, session, memory_id, thread, first_slice_seq, created_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (self._owner, thread.client, thread.session, memory_id, thread.id, last_seq + 1, to_us(at)),
+        )
+        return True
+
+    def add_slice(self, thread: Thread, piece: Slice) -> None:
+        """See `LedgerRows.add_slice`."""
+        self._connection.execute(
+            "INSERT INTO slices (owner, thread, kind, text, size_bytes, at) VALUES (?, ?, ?, ?, ?, ?)",
+            (self._owner, thread.id, piece.kind, piece.text, piece.size_bytes, to_us(piece.at)),
+        )
+
+    def count_dropped_slice(self, thread_id: int) -> None:
+        """See `LedgerRows.count_dropped_slice`."""
+        self._connection.execute(
+            "UPDATE evidence_sessions SET dropped_slices = dropped_slices + 1 WHERE id = ?", (thread_id,)
+        )
+
+    def keep_last_slices(self, thread_id: int, *, count: int, size_bytes: int) -> None:
+        """See `LedgerRows.keep_last_slices`."""
+        self._connection.execute(
+            "DELETE FROM slices WHERE seq IN (SELECT seq FROM (SELECT seq, "
+            "row_number() OVER newest AS place, sum(size_bytes) OVER newest AS total FROM slices WHERE thread = ?1 "
+            "WINDOW newest AS (ORDER BY seq DESC)) WHERE place > 1 AND (place > ?2 OR total > ?3))",
+            (thread_id, count, size_bytes),
+        )

@@ -1,0 +1,126 @@
+"""Forgets memories, or removes every byte of them. An operation of the writer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import apsw
+
+from sidecar.adapters.sqlite import reading
+from sidecar.adapters.sqlite.connection import fetch_all, fetch_value
+from sidecar.adapters.sqlite.remembering import find_active, with_state
+from sidecar.adapters.sqlite.term_statistics import TermStatistics
+from sidecar.adapters.sqlite.words import remove_words
+from sidecar.adapters.sqlite.writer import Transaction
+from sidecar.domain.memory import Memory, MemoryState, Relation
+from sidecar.domain.store_values import CatalogRow, Forgetting, SkipReason
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetMemories:
+    """Forgets or purges memories. See `MemoryStore.forget`.
+
+    Attributes:
+        empty_journal: Called after a purge, to have the journal emptied behind the commit.
+    """
+
+    owner: str
+    memory_ids: tuple[str, ...]
+    is_forced: bool
+    is_purge: bool
+    statistics: TermStatistics
+    empty_journal: Callable[[], None]
+
+    def __call__(self, transaction: Transaction) -> Forgetting:
+        """Run as an operation of the writer."""
+        connection = transaction.connection
+        done: list[Memory] = []
+        skipped: list[tuple[str, SkipReason]] = []
+        changed: dict[int, CatalogRow] = {}
+        for memory_id in dict.fromkeys(self.memory_ids):
+            memory = reading.find(connection, self.owner, memory_id)
+            reason = self._reason_to_skip(memory)
+            if memory is None or reason is not None:
+                skipped.append((memory_id, reason or SkipReason.NOT_FOUND))
+            elif self.is_purge:
+                done.append(memory)
+                changed.pop(memory.key, None)
+                changed.update((row.key, row) for row in self._purge(transaction, memory))
+            else:
+                done.append(_forget(connection, memory))
+                changed[memory.key] = with_state(memory, MemoryState.FORGOTTEN)
+        purged_keys = tuple(memory.key for memory in done) if self.is_purge else ()
+        return Forgetting(tuple(done), tuple(skipped), tuple(changed.values()), purged_keys)
+
+    def _reason_to_skip(self, memory: Memory | None) -> SkipReason | None:
+        if memory is None:
+            return SkipReason.NOT_FOUND
+        if memory.state is MemoryState.FORGOTTEN and not self.is_purge:
+            return SkipReason.ALREADY_FORGOTTEN
+        if memory.is_golden_rule and not self.is_forced:
+            return SkipReason.GOLDEN_RULE
+        return None
+
+    def _purge(self, transaction: Transaction, memory: Memory) -> list[CatalogRow]:
+        """Remove a memory, and return what its going changed."""
+        connection = transaction.connection
+        superseded = _superseded_by(connection, memory)
+        remove_words(transaction, self.statistics, memory.key, memory.content)
+        _delete_slices(connection, memory)
+        connection.execute("DELETE FROM judge_jobs WHERE owner = ? AND memory_id = ?", (self.owner, memory.id))
+        connection.execute("DELETE FROM request_keys WHERE memory_id = ?", (memory.id,))
+        connection.execute(
+            "DELETE FROM claims WHERE owner = ?1 AND (source_id = ?2 OR target_id = ?2)", (self.owner, memory.id)
+        )
+        connection.execute("DELETE FROM multipliers WHERE memory_id = ?", (memory.id,))
+        # Vectors, jobs and edges go with the row.
+        connection.execute("DELETE FROM memories WHERE key = ?", (memory.key,))
+        transaction.after_commit(self.empty_journal)
+        return [row for target in superseded for row in _release(connection, target)]
+
+
+def _forget(connection: apsw.Connection, memory: Memory) -> Memory:
+    connection.execute(
+        "UPDATE memories SET state = 'forgotten', previous_state = state WHERE key = ?",
+        (memory.key,),
+    )
+    return replace(memory, state=MemoryState.FORGOTTEN, previous_state=memory.state, superseded_by="")
+
+
+def _superseded_by(connection: apsw.Connection, memory: Memory) -> list[Memory]:
+    rows = fetch_all(
+        connection, "SELECT id FROM memories WHERE superseded_by = ? AND owner = ?", (memory.id, memory.owner)
+    )
+    return [reading.get(connection, memory.owner, row[0]) for row in rows]
+
+
+def _release(connection: apsw.Connection, memory: Memory) -> list[CatalogRow]:
+    """Point a memory whose successor is gone to the one before, or make it active again."""
+    successor = fetch_value(
+        connection,
+        "SELECT s.id FROM edges e JOIN memories s ON s.key = e.source_key "
+        "WHERE e.target_key = ? AND e.relation = ? ORDER BY e.id DESC LIMIT 1",
+        (memory.key, Relation.SUPERSEDES),
+    )
+    if successor is None and memory.state is MemoryState.SUPERSEDED:
+        # Said again meanwhile: two active memories must not say the same, so that one is the successor.
+        successor = find_active(connection, memory)
+    if successor is not None:
+        connection.execute("UPDATE memories SET superseded_by = ? WHERE key = ?", (successor, memory.key))
+        return []
+    if memory.state is MemoryState.FORGOTTEN:
+        connection.execute(
+            "UPDATE memories SET previous_state = 'active', superseded_by = '' WHERE key = ?", (memory.key,)
+        )
+        return []
+    connection.execute("UPDATE memories SET state = 'active', superseded_by = '' WHERE key = ?", (memory.key,))
+    return [with_state(memory, MemoryState.ACTIVE)]
+
+
+def _delete_slices(connection: apsw.Connection, memory: Memory) -> None:
+    """Delete texts that may repeat the memory: of threads it was shown in or stored by, and any that quote it."""
+    connection.execute(
+        "DELETE FROM slices WHERE owner = ?1 AND (instr(text, ?2) > 0 OR thread IN ("
+        "SELECT thread FROM shown WHERE owner = ?1 AND memory_id = ?3 "
+        "UNION SELECT id FROM evidence_sessions WHERE owner = ?1 AND client = ?4 AND session = ?5 AND session <> ''))",
+        (memory.owner, memory.content, memory.id, memory.client, memory.session),
+    )

@@ -1,0 +1,1 @@
+"""The schema as numbered SQL files, each applied once, in order, in one transaction."""

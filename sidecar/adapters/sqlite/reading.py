@@ -1,0 +1,156 @@
+"""Reads memories and edges. Runs on a reader's connection, inside its transaction."""
+# ruff: noqa: S608 - only names and place holders of our own are put into statements; values are bound
+
+from collections.abc import Sequence
+from typing import Final
+
+import apsw
+
+from sidecar.adapters.page_cursor import PageCursor, decode_cursor, encode_cursor
+from sidecar.adapters.sqlite.connection import Value, fetch_all, fetch_one, fetch_value, placeholders
+from sidecar.adapters.sqlite.values import (
+    CATALOG_COLUMNS,
+    MEMORY_COLUMNS,
+    catalog_from_row,
+    from_us,
+    memory_from_row,
+    selection_clause,
+)
+from sidecar.domain.evidence import Valence
+from sidecar.domain.memory import Memory, Relation
+from sidecar.domain.recall import MemoryFilter
+from sidecar.domain.store_values import CatalogRow, Edge, MemoryCounts, OrderBy, Page
+from sidecar.errors import MemoryNotFoundError
+
+_AT_ONCE: Final = 500
+
+_ORDER_COLUMNS: Final = {
+    OrderBy.CREATED_AT: "m.created_at",
+    OrderBy.IMPORTANCE: "m.importance",
+    OrderBy.CONFIDENCE: "m.confidence",
+}
+
+
+def find(connection: apsw.Connection, owner: str, memory_id: str) -> Memory | None:
+    """Return an owner's memory, None if there is none of that id."""
+    row = fetch_one(
+        connection, f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.id = ? AND m.owner = ?", (memory_id, owner)
+    )
+    return None if row is None else memory_from_row(row)
+
+
+def get(connection: apsw.Connection, owner: str, memory_id: str) -> Memory:
+    """See `MemoryStore.get`."""
+    memory = find(connection, owner, memory_id)
+    if memory is None:
+        raise MemoryNotFoundError(memory_id)
+    return memory
+
+
+def fetch(connection: apsw.Connection, keys: Sequence[int], selection: MemoryFilter) -> list[Memory]:
+    """See `MemoryStore.fetch`."""
+    condition, arguments = selection_clause(selection)
+    found: dict[int, Memory] = {}
+    for start in range(0, len(keys), _AT_ONCE):
+        asked = [int(key) for key in keys[start : start + _AT_ONCE]]
+        rows = fetch_all(
+            connection,
+            f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.key IN ({placeholders(len(asked))}) AND {condition}",
+            [*asked, *arguments],
+        )
+        found.update((row[0], memory_from_row(row)) for row in rows)
+    return [found[key] for key in dict.fromkeys(keys) if key in found]
+
+
+def edges(connection: apsw.Connection, owner: str, memory_id: str) -> tuple[Edge, ...]:
+    """See `MemoryStore.edges`."""
+    rows = fetch_all(
+        connection,
+        "SELECT e.id, s.id, t.id, e.relation, e.weight, e.created_at FROM memories m "
+        "JOIN edges e ON e.source_key = m.key OR e.target_key = m.key "
+        "JOIN memories s ON s.key = e.source_key JOIN memories t ON t.key = e.target_key "
+        "WHERE m.id = ? AND m.owner = ? ORDER BY e.id",
+        (memory_id, owner),
+    )
+    return tuple(Edge(row[0], row[1], row[2], Relation(row[3]), row[4], from_us(row[5])) for row in rows)
+
+
+def list_page(
+    connection: apsw.Connection,
+    selection: MemoryFilter,
+    *,
+    limit: int,
+    cursor: str,
+    order_by: OrderBy,
+    is_descending: bool,
+) -> Page:
+    """See `MemoryStore.list_page`; equal values are ordered by id, in the same direction."""
+    start = decode_cursor(cursor, order_by=order_by, is_descending=is_descending) if cursor else None
+    last_event = start.last_event if start else int(fetch_value(connection, "SELECT max(id) FROM usage_events") or 0)
+    condition, arguments = selection_clause(selection)
+    direction, beyond = ("DESC", "<") if is_descending else ("ASC", ">")
+    column = _ORDER_COLUMNS.get(order_by) or _accessed_then(last_event)
+    bound: list[Value] = [*arguments]
+    after = ""
+    if start is not None:
+        after = f"AND ({column}, m.id) {beyond} (?, ?)"
+        bound += [start.value, start.memory_id]
+    rows = fetch_all(
+        connection,
+        f"SELECT {MEMORY_COLUMNS}, {column} AS place FROM memories m WHERE {condition} {after} "
+        f"ORDER BY place {direction}, m.id {direction} LIMIT ?",
+        [*bound, limit + 1],
+    )
+    memories = tuple(memory_from_row(row) for row in rows[:limit])
+    if len(rows) <= limit or not memories:
+        return Page(memories, "")
+    end = PageCursor(order_by, is_descending, rows[limit - 1][-1], memories[-1].id, last_event)
+    return Page(memories, encode_cursor(end))
+
+
+def count(connection: apsw.Connection, selection: MemoryFilter) -> MemoryCounts:
+    """See `MemoryStore.count`."""
+    condition, arguments = selection_clause(selection)
+    rows = fetch_all(
+        connection,
+        f"SELECT m.namespace, m.type, m.state, count(*) FROM memories m WHERE {condition} GROUP BY 1, 2, 3",
+        arguments,
+    )
+    tables: tuple[dict[str, int], dict[str, int], dict[str, int]] = ({}, {}, {})
+    for *names, number in rows:
+        for table, name in zip(tables, names, strict=True):
+            table[name] = table.get(name, 0) + number
+    by_namespace, by_type, by_state = tables
+    return MemoryCounts(sum(by_state.values()), by_namespace, by_type, by_state)
+
+
+def catalog(connection: apsw.Connection) -> list[CatalogRow]:
+    """See `MemoryStore.catalog`; ordered by key."""
+    rows = connection.execute(f"SELECT {CATALOG_COLUMNS} FROM memories m ORDER BY m.key")
+    return [catalog_from_row(row) for row in rows]
+
+
+def multipliers(connection: apsw.Connection, memory_ids: Sequence[str]) -> dict[str, float]:
+    """See `MemoryStore.multipliers`."""
+    found: dict[str, float] = {}
+    for start in range(0, len(memory_ids), _AT_ONCE):
+        asked = memory_ids[start : start + _AT_ONCE]
+        rows = fetch_all(
+            connection,
+            f"SELECT memory_id, value FROM multipliers WHERE memory_id IN ({placeholders(len(asked))})",
+            asked,
+        )
+        found.update((row[0], row[1]) for row in rows)
+    return found
+
+
+def _accessed_then(last_event: int) -> str:
+    """Return an expression for what `accessed_at` was after the usage event with that number."""
+    then = (
+        "(SELECT max(u.at) FROM usage_events u WHERE u.owner = m.owner AND u.memory_id = m.id "
+        f"AND u.valence = '{Valence.SURFACED}' AND u.id <= {last_event:d})"
+    )
+    return (
+        f"CASE WHEN m.id IN (SELECT memory_id FROM usage_events WHERE id > {last_event:d}) "
+        f"THEN max(m.first_accessed_at, coalesce({then}, m.first_accessed_at)) ELSE m.accessed_at END"
+    )

@@ -1,0 +1,278 @@
+"""The memory store on SQLite: which operation runs where. The operations themselves are in the modules beside it."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Final, Self
+
+import apsw
+
+from sidecar.adapters.sqlite import coverage, embeddings, evidence, reading, upkeep, usage, words
+from sidecar.adapters.sqlite.connection import open_reader, open_writer, storage_error
+from sidecar.adapters.sqlite.forgetting import ForgetMemories
+from sidecar.adapters.sqlite.migration import find_version, migrate, shipped_migrations
+from sidecar.adapters.sqlite.readers import Readers
+from sidecar.adapters.sqlite.remembering import AddMemory, RestoreMemory
+from sidecar.adapters.sqlite.term_statistics import TermStatistics
+from sidecar.adapters.sqlite.values import to_us
+from sidecar.adapters.sqlite.writer import Writer
+from sidecar.domain.evidence import (
+    BatchOutcome,
+    EvidenceBatch,
+    SessionCoverage,
+    SessionThread,
+    SliceKind,
+    TranscriptCursor,
+    UsageEvent,
+)
+from sidecar.domain.memory import Memory
+from sidecar.domain.model import ModelFingerprint
+from sidecar.domain.recall import MemoryFilter
+from sidecar.domain.store_values import (
+    AddOutcome,
+    CatalogRow,
+    Edge,
+    EmbedJob,
+    Forgetting,
+    JobCounts,
+    MemoryCounts,
+    NewMemory,
+    OrderBy,
+    Page,
+    ParkedJob,
+    RecallRecord,
+    StoreHealth,
+    WordHit,
+    WordQuery,
+)
+from sidecar.domain.word_selection import POSTING_BUDGET
+from sidecar.errors import StorageError
+from sidecar.ports import Clock, Embedding
+
+_RECALL_RECORD: Final = "recall_record"
+
+
+class SqliteStore:
+    """Implements `MemoryStore` and `EvidenceStore` on one database file."""
+
+    def __init__(
+        self, path: Path, *, clock: Clock, writer: Writer, statistics: TermStatistics, posting_budget: int
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._writer = writer
+        self._readers = Readers(path)
+        self._statistics = statistics
+        self._statistics_ready: asyncio.Future[None] | None = None
+        self._posting_budget = posting_budget
+
+    @classmethod
+    def open(cls, path: Path, *, clock: Clock, posting_budget: int = POSTING_BUDGET) -> Self:
+        """Open a database, made or migrated if need be. Blocks; the caller holds the data folder's lock.
+
+        Args:
+            path: The file; its folder exists.
+            posting_budget: Most candidates that one word search looks at.
+
+        Raises:
+            SchemaTooNewError: If a newer version wrote it; no byte of it is changed.
+            StorageCorruptError: If it is damaged; it is left as it is. StorageError: If it cannot be opened.
+        """
+        migrations = shipped_migrations()
+        find_version(path, supported=len(migrations))
+        try:
+            connection = open_writer(path)
+        except (apsw.Error, OSError) as error:
+            raise storage_error(error, path) from error
+        try:
+            migrate(connection, path, migrations=migrations, now_us=to_us(clock.now()))
+            statistics = TermStatistics()
+            _load_statistics(path, statistics)
+        except BaseException:
+            connection.close()
+            raise
+        writer = Writer(path, connection)
+        return cls(path, clock=clock, writer=writer, statistics=statistics, posting_budget=posting_budget)
+
+    # --- memories ---
+
+    async def add(self, new: NewMemory) -> AddOutcome:
+        """See `MemoryStore.add`."""
+        return await self._writer.run(AddMemory(new, self._statistics, self._clock.now()))
+
+    async def get(self, owner: str, memory_id: str) -> Memory:
+        """See `MemoryStore.get`."""
+        return await self._readers.run(partial(reading.get, owner=owner, memory_id=memory_id))
+
+    async def fetch(self, keys: Sequence[int], selection: MemoryFilter) -> list[Memory]:
+        """See `MemoryStore.fetch`."""
+        return await self._readers.run(partial(reading.fetch, keys=keys, selection=selection))
+
+    async def edges(self, owner: str, memory_id: str) -> tuple[Edge, ...]:
+        """See `MemoryStore.edges`."""
+        return await self._readers.run(partial(reading.edges, owner=owner, memory_id=memory_id))
+
+    async def list_page(
+        self, selection: MemoryFilter, *, limit: int, cursor: str, order_by: OrderBy, is_descending: bool
+    ) -> Page:
+        """See `MemoryStore.list_page`."""
+        return await self._readers.run(
+            partial(
+                reading.list_page,
+                selection=selection,
+                limit=limit,
+                cursor=cursor,
+                order_by=order_by,
+                is_descending=is_descending,
+            )
+        )
+
+    async def count(self, selection: MemoryFilter) -> MemoryCounts:
+        """See `MemoryStore.count`."""
+        return await self._readers.run(partial(reading.count, selection=selection))
+
+    async def forget(self, owner: str, memory_ids: Sequence[str], *, is_forced: bool, is_purge: bool) -> Forgetting:
+        """See `MemoryStore.forget`."""
+        return await self._writer.run(
+            ForgetMemories(
+                owner=owner,
+                memory_ids=tuple(memory_ids),
+                is_forced=is_forced,
+                is_purge=is_purge,
+                statistics=self._statistics,
+                empty_journal=self._writer.empty_journal,
+            )
+        )
+
+    async def restore(self, owner: str, memory_id: str) -> tuple[Memory, CatalogRow]:
+        """See `MemoryStore.restore`."""
+        return await self._writer.run(RestoreMemory(owner, memory_id))
+
+    async def catalog(self) -> list[CatalogRow]:
+        """See `MemoryStore.catalog`."""
+        return await self._readers.run(reading.catalog)
+
+    # --- words ---
+
+    async def word_query(self, terms: Sequence[str]) -> WordQuery:
+        """See `MemoryStore.word_query`."""
+        return words.weigh_query(self._statistics, terms)
+
+    async def search_words(self, query: WordQuery, selection: MemoryFilter, *, limit: int) -> list[WordHit]:
+        """See `MemoryStore.search_words`."""
+        return await self._readers.run(
+            partial(
+                words.search,
+                statistics=self._statistics,
+                query=query,
+                selection=selection,
+                limit=limit,
+                budget=self._posting_budget,
+            )
+        )
+
+    async def word_scores(self, query: WordQuery, keys: Sequence[int]) -> dict[int, float]:
+        """See `MemoryStore.word_scores`."""
+        return await self._readers.run(partial(words.score_keys, statistics=self._statistics, query=query, keys=keys))
+
+    # --- vectors ---
+
+    async def set_model(self, fingerprint: ModelFingerprint) -> int:
+        """See `MemoryStore.set_model`; counts the jobs that were queued before, too."""
+        return await self._writer.run(partial(embeddings.set_model, fingerprint=fingerprint, now=self._clock.now()))
+
+    async def due_jobs(self, *, now: datetime, limit: int) -> list[EmbedJob]:
+        """See `MemoryStore.due_jobs`."""
+        return await self._readers.run(partial(embeddings.due_jobs, now=now, limit=limit))
+
+    async def save_embeddings(self, model_id: str, rows: Sequence[tuple[int, Embedding]]) -> None:
+        """See `MemoryStore.save_embeddings`."""
+        await self._writer.run(partial(embeddings.save, model_id=model_id, rows=embeddings.pack(rows)))
+
+    async def fail_job(self, key: int, *, reason: str, next_try_at: datetime | None) -> None:
+        """See `MemoryStore.fail_job`."""
+        await self._writer.run(partial(embeddings.fail_job, key=key, reason=reason, next_try_at=next_try_at))
+
+    async def retry_parked(self) -> int:
+        """See `MemoryStore.retry_parked`."""
+        return await self._writer.run(partial(embeddings.retry_parked, now=self._clock.now()))
+
+    async def job_counts(self) -> JobCounts:
+        """See `MemoryStore.job_counts`."""
+        return await self._readers.run(embeddings.job_counts)
+
+    async def parked_jobs(self, *, limit: int) -> list[ParkedJob]:
+        """See `MemoryStore.parked_jobs`."""
+        return await self._readers.run(partial(embeddings.parked_jobs, limit=limit))
+
+    async def embeddings(self, model_id: str, *, after_key: int, limit: int) -> list[tuple[int, Embedding]]:
+        """See `MemoryStore.embeddings`."""
+        return await self._readers.run(partial(embeddings.load, model_id=model_id, after_key=after_key, limit=limit))
+
+    # --- use ---
+
+    async def record_recall(self, record: RecallRecord) -> None:
+        """See `MemoryStore.record_recall`.
+
+        Returns as soon as it is queued and never fails: a failure is counted in `StoreHealth.counters`.
+        """
+        self._writer.submit_nowait(partial(usage.record_recall, record=record), what=_RECALL_RECORD)
+
+    async def multipliers(self, memory_ids: Sequence[str]) -> dict[str, float]:
+        """See `MemoryStore.multipliers`."""
+        return await self._readers.run(partial(reading.multipliers, memory_ids=memory_ids))
+
+    # --- evidence ---
+
+    async def apply_batch(self, owner: str, batch: EvidenceBatch, *, at: datetime) -> BatchOutcome:
+        """See `EvidenceStore.apply_batch`."""
+        return await self._writer.run(partial(evidence.apply_batch, owner=owner, batch=batch, at=at))
+
+    async def cursors(self, owner: str, client: str) -> list[TranscriptCursor]:
+        """See `EvidenceStore.cursors`."""
+        return await self._readers.run(partial(evidence.cursors, owner=owner, client=client))
+
+    async def sessions(self, owner: str, *, limit: int) -> list[SessionCoverage]:
+        """See `EvidenceStore.sessions`."""
+        return await self._readers.run(partial(coverage.sessions, owner=owner, limit=limit))
+
+    async def usage_events(self, owner: str, memory_id: str) -> list[UsageEvent]:
+        """See `EvidenceStore.usage_events`."""
+        return await self._readers.run(partial(usage.events_about, owner=owner, memory_id=memory_id))
+
+    async def slices(self, owner: str, thread: SessionThread, memory_id: str) -> list[tuple[SliceKind, str]]:
+        """See `EvidenceStore.slices`."""
+        return await self._readers.run(partial(coverage.slices, owner=owner, thread=thread, memory_id=memory_id))
+
+    # --- upkeep ---
+
+    async def health(self) -> StoreHealth:
+        """See `MemoryStore.health`; answers also when the database cannot be read."""
+        writing = self._writer.health()
+        try:
+            figures = await self._readers.run(upkeep.read_figures)
+        except StorageError as error:
+            return upkeep.health_of(self._path, writing, None, problem=error.message)
+        return upkeep.health_of(self._path, writing, figures)
+
+    async def check_integrity(self) -> tuple[str, ...]:
+        """See `MemoryStore.check_integrity`."""
+        return await self._readers.run(upkeep.find_faults)
+
+    async def close(self) -> None:
+        """See `MemoryStore.close`."""
+        await self._readers.close()
+        await self._writer.close()
+
+
+def _load_statistics(path: Path, statistics: TermStatistics) -> None:
+    try:
+        reader = open_reader(path)
+        try:
+            statistics.load(reader)
+        finally:
+            reader.close()
+    except apsw.Error as error:
+        raise storage_error(error, path) from error

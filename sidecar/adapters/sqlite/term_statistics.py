@@ -1,0 +1,114 @@
+"""Knows how many memories hold each term. Kept in memory: asking the index itself costs as much as a term is common.
+
+Built from `memory_words` when the store is opened, in the background, then kept up to date by the writer.
+"""
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+from sidecar.domain.word_selection import WeighedTerm, term_hash
+
+PackedTerms = npt.NDArray[np.uint64]
+"""One number for each different term of a memory: its hash above, its count in the low 16 bits."""
+
+COUNT_BITS: Final = np.uint64(16)
+MAX_TERM_COUNT: Final = (1 << 16) - 1
+_ROWS_AT_ONCE: Final = 20_000
+_MERGE_AT: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class WordTotals:
+    """Figures of the whole store that BM25 asks for."""
+
+    memory_count: int
+    mean_length: float
+
+
+class TermStatistics:
+    """Counts of memories by term. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._hashes: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
+        self._counts: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        # Changes since the arrays were built: a few thousand entries rather than one for every term there is.
+        self._changes: dict[int, int] = {}
+        self._memory_count = 0
+        self._total_length = 0
+
+    def load(self, connection: apsw.Connection) -> None:
+        """Add what the transaction of this connection sees; changes made since then may be in already."""
+        hashes, counts = np.empty(0, np.uint64), np.empty(0, np.int64)
+        memory_count = total_length = 0
+        cursor = connection.execute("SELECT length, terms FROM memory_words")
+        while rows := [row for _, row in zip(range(_ROWS_AT_ONCE), cursor, strict=False)]:
+            memory_count += len(rows)
+            total_length += sum(row[0] for row in rows)
+            packed = np.frombuffer(b"".join(row[1] for row in rows), "<u8")
+            found, times = np.unique(packed >> COUNT_BITS, return_counts=True)
+            hashes, counts = _merged(hashes, counts, found, times)
+        with self._lock:
+            self._hashes, self._counts = _merged(self._hashes, self._counts, hashes, counts)
+            self._memory_count += memory_count
+            self._total_length += total_length
+
+    def add(self, packed: PackedTerms, *, length: int, step: int = 1) -> None:
+        """Count a memory in, or with `step` -1 out again."""
+        with self._lock:
+            for term in (packed >> COUNT_BITS).tolist():
+                self._changes[term] = self._changes.get(term, 0) + step
+            self._memory_count += step
+            self._total_length += step * length
+            if len(self._changes) > _MERGE_AT:
+                self._merge_changes()
+
+    def totals(self) -> WordTotals:
+        """Return the store's figures; a mean length of 0 for an empty store."""
+        with self._lock:
+            mean_length = self._total_length / self._memory_count if self._memory_count else 0.0
+            return WordTotals(self._memory_count, mean_length)
+
+    def weigh(self, terms: Iterable[str]) -> list[WeighedTerm]:
+        """Return those terms that any memory holds, each once, with how many do."""
+        asked = list(dict.fromkeys(terms))
+        with self._lock:
+            counts = self._count([term_hash(term) for term in asked])
+        return [WeighedTerm(term, count) for term, count in zip(asked, counts, strict=True) if count > 0]
+
+    def _count(self, hashes: Sequence[int]) -> list[int]:
+        changes = [self._changes.get(term, 0) for term in hashes]
+        if not len(self._hashes) or not hashes:
+            return changes
+        asked = np.array(hashes, np.uint64)
+        places = np.minimum(np.searchsorted(self._hashes, asked), len(self._hashes) - 1)
+        base = np.where(self._hashes[places] == asked, self._counts[places], 0)
+        return [int(count) + change for count, change in zip(base, changes, strict=True)]
+
+    def _merge_changes(self) -> None:
+        changed = sorted(self._changes.items())
+        hashes = np.array([term for term, _ in changed], np.uint64)
+        counts = np.array([change for _, change in changed], np.int64)
+        self._hashes, self._counts = _merged(self._hashes, self._counts, hashes, counts)
+        self._changes.clear()
+
+
+def _merged(
+    hashes: npt.NDArray[np.uint64],
+    counts: npt.NDArray[np.int64],
+    more_hashes: npt.NDArray[np.uint64],
+    more_counts: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """Return the sums of two sorted tables, without the terms that nobody holds any more."""
+    found, places = np.unique(np.concatenate((hashes, more_hashes)), return_inverse=True)
+    sums = np.zeros(len(found), np.int64)
+    np.add.at(sums, places, np.concatenate((counts, more_counts)))
+    # A change may arrive before what it takes away from, so only true zeros go.
+    kept = sums != 0
+    return found[kept], sums[kept]

@@ -1,0 +1,224 @@
+"""Rows of use: delivered recalls, claims, events and multipliers. The rules are in sidecar.domain.confirmation."""
+# ruff: noqa: S608 - only names and place holders of our own are put into statements; values are bound
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import apsw
+
+from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_value
+from sidecar.adapters.sqlite.values import from_us, to_us
+from sidecar.adapters.sqlite.writer import Transaction
+from sidecar.domain.confirmation import Claim, Standing
+from sidecar.domain.evidence import UsageEvent, UsageSource, Valence
+from sidecar.domain.memory import Relation
+from sidecar.domain.reinforcement import Evidence
+from sidecar.domain.store_values import RecallRecord
+
+_EVENT_COLUMNS = (
+    "owner, memory_id, credited_id, source, valence, weight, client, session, at, recall_id, is_weak, occasion"
+)
+_CLAIM_COLUMNS = "source_id, target_id, relation, client, session, project, at, standing"
+
+
+def record_recall(transaction: Transaction, record: RecallRecord) -> None:
+    """See `MemoryStore.record_recall`; ids of no memory are left out, a recall that is known changes nothing."""
+    connection = transaction.connection
+    at = to_us(record.at)
+    memory_ids = tuple(dict.fromkeys(record.memory_ids))
+    connection.execute(
+        "INSERT OR IGNORE INTO recalls VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            record.recall_id,
+            record.owner,
+            record.client,
+            record.session,
+            record.project,
+            at,
+            len(memory_ids),
+            int(record.is_degraded),
+        ),
+    )
+    if not connection.changes():
+        return
+    for memory_id in memory_ids:
+        connection.execute(
+            "UPDATE memories SET access_count = access_count + 1, accessed_at = max(accessed_at, ?) "
+            "WHERE id = ? AND owner = ?",
+            (at, memory_id, record.owner),
+        )
+        if connection.changes():
+            insert_event(connection, _surfaced(record, memory_id), occasion=f"recall\x1f{record.recall_id}")
+
+
+def insert_event(connection: apsw.Connection, event: UsageEvent, *, occasion: str) -> bool:
+    """Store an event unless its occasion has it already, and tell whether it was new."""
+    connection.execute(
+        f"INSERT OR IGNORE INTO usage_events ({_EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            event.owner,
+            event.memory_id,
+            event.credited_id,
+            event.source or "",
+            event.valence,
+            event.weight,
+            event.client,
+            event.session,
+            to_us(event.at),
+            event.recall_id,
+            int(event.is_weak),
+            occasion,
+        ),
+    )
+    return bool(connection.changes())
+
+
+def events_about(connection: apsw.Connection, owner: str, memory_id: str) -> list[UsageEvent]:
+    """See `EvidenceStore.usage_events`."""
+    rows = fetch_all(
+        connection,
+        f"SELECT {_EVENT_COLUMNS} FROM usage_events WHERE id IN ("
+        "SELECT id FROM usage_events WHERE owner = ?1 AND memory_id = ?2 "
+        "UNION SELECT id FROM usage_events WHERE credited_id = ?2 AND owner = ?1) ORDER BY at DESC, id DESC",
+        (owner, memory_id),
+    )
+    return [_event_from_row(row) for row in rows]
+
+
+def _surfaced(record: RecallRecord, memory_id: str) -> UsageEvent:
+    return UsageEvent(
+        owner=record.owner,
+        memory_id=memory_id,
+        credited_id=memory_id,
+        source=None,
+        valence=Valence.SURFACED,
+        weight=0.0,
+        client=record.client,
+        session=record.session,
+        at=record.at,
+        recall_id=record.recall_id,
+    )
+
+
+def _event_from_row(row: Row) -> UsageEvent:
+    return UsageEvent(
+        owner=row[0],
+        memory_id=row[1],
+        credited_id=row[2],
+        source=UsageSource(row[3]) if row[3] else None,
+        valence=Valence(row[4]),
+        weight=row[5],
+        client=row[6],
+        session=row[7],
+        at=from_us(row[8]),
+        recall_id=row[9],
+        is_weak=bool(row[10]),
+    )
+
+
+def _claim_from_row(row: Row) -> Claim:
+    return Claim(row[0], row[1], Relation(row[2]), row[3], row[4], row[5], from_us(row[6]), Standing(row[7]))
+
+
+class SqliteConfirmationRows:
+    """See `ConfirmationRows`."""
+
+    def __init__(self, connection: apsw.Connection, owner: str) -> None:
+        self._connection = connection
+        self._owner = owner
+
+    @property
+    def owner(self) -> str:
+        """See `ConfirmationRows.owner`."""
+        return self._owner
+
+    def was_shown(self, client: str, session: str, memory_id: str) -> bool:
+        """See `ConfirmationRows.was_shown`."""
+        found = fetch_value(
+            self._connection,
+            "SELECT EXISTS (SELECT 1 FROM shown s JOIN evidence_sessions e ON e.id = s.thread "
+            "WHERE s.owner = ?1 AND s.memory_id = ?4 AND e.client = ?2 AND e.session = ?3) "
+            "OR EXISTS (SELECT 1 FROM usage_events WHERE owner = ?1 AND memory_id = ?4 AND valence = ?5 "
+            "AND client = ?2 AND session = ?3)",
+            (self._owner, client, session, memory_id, Valence.SURFACED),
+        )
+        return bool(found)
+
+    def was_delivered(self, client: str, project: str, memory_id: str, *, since: datetime, until: datetime) -> bool:
+        """See `ConfirmationRows.was_delivered`."""
+        found = fetch_value(
+            self._connection,
+            "SELECT EXISTS (SELECT 1 FROM usage_events u JOIN recalls r ON r.recall_id = u.recall_id "
+            "WHERE u.owner = ? AND u.memory_id = ? AND u.valence = ? AND r.client = ? AND r.project = ? "
+            "AND r.at BETWEEN ? AND ?)",
+            (self._owner, memory_id, Valence.SURFACED, client, project, to_us(since), to_us(until)),
+        )
+        return bool(found)
+
+    def save_claim(self, claim: Claim) -> None:
+        """See `ConfirmationRows.save_claim`."""
+        self._connection.execute(
+            f"INSERT INTO claims (owner, {_CLAIM_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (owner, source_id, target_id, relation) DO UPDATE SET client = excluded.client, "
+            "session = excluded.session, project = excluded.project, standing = excluded.standing",
+            (
+                self._owner,
+                claim.source_id,
+                claim.target_id,
+                claim.relation,
+                claim.client,
+                claim.session,
+                claim.project,
+                to_us(claim.at),
+                claim.standing,
+            ),
+        )
+
+    def claims_of(self, source_id: str) -> Sequence[Claim]:
+        """See `ConfirmationRows.claims_of`."""
+        rows = fetch_all(
+            self._connection,
+            f"SELECT {_CLAIM_COLUMNS} FROM claims WHERE owner = ? AND source_id = ? ORDER BY id",
+            (self._owner, source_id),
+        )
+        return [_claim_from_row(row) for row in rows]
+
+    def claims_on(self, client: str, session: str, target_id: str) -> Sequence[Claim]:
+        """See `ConfirmationRows.claims_on`."""
+        rows = fetch_all(
+            self._connection,
+            f"SELECT {_CLAIM_COLUMNS} FROM claims WHERE owner = ? AND target_id = ? AND client = ? AND session = ? "
+            "ORDER BY id",
+            (self._owner, target_id, client, session),
+        )
+        return [_claim_from_row(row) for row in rows]
+
+    def add_use(self, event: UsageEvent, *, occasion: str) -> bool:
+        """See `ConfirmationRows.add_use`."""
+        return insert_event(self._connection, event, occasion=occasion)
+
+    def withdraw_use(self, event: UsageEvent, *, occasion: str) -> None:
+        """See `ConfirmationRows.withdraw_use`."""
+        self._connection.execute(
+            "DELETE FROM usage_events WHERE owner = ? AND memory_id = ? AND occasion = ? AND valence = ? "
+            "AND source = ?",
+            (event.owner, event.memory_id, occasion, event.valence, event.source or ""),
+        )
+
+    def credits(self, memory_id: str, *, since: datetime) -> Sequence[UsageEvent]:
+        """See `ConfirmationRows.credits`."""
+        rows = fetch_all(
+            self._connection,
+            f"SELECT {_EVENT_COLUMNS} FROM usage_events WHERE credited_id = ? AND at >= ? AND owner = ? "
+            "AND valence <> ? ORDER BY id",
+            (memory_id, to_us(since), self._owner, Valence.SURFACED),
+        )
+        return [_event_from_row(row) for row in rows]
+
+    def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:
+        """See `ConfirmationRows.save_multiplier`."""
+        self._connection.execute(
+            "INSERT OR REPLACE INTO multipliers (owner, memory_id, value, useful, misled, computed_at) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (self._owner, memory_id, value, evidence.useful, evidence.misled, to_us(at)),
+        )

@@ -1,0 +1,339 @@
+"""The one place that writes: a thread with its own connection that commits what has queued up in groups.
+
+An operation is acknowledged after the commit that holds it, never before. It does not know SQL of our tables.
+"""
+
+import asyncio
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+import apsw
+
+from sidecar.adapters.sqlite.connection import BUSY_TIMEOUT_MS, STORAGE_FAULTS, open_writer, storage_error
+from sidecar.errors import ShuttingDownError, SidecarError, StorageError, TooManyRequestsError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MAX_GROUP: Final = 256
+MAX_QUEUED: Final = 8_192
+IDLE_S: Final = 0.25
+"""Without work for this long, the writer looks whether the journal wants emptying."""
+
+IDLE_CHECKPOINT_PAGES: Final = 256
+BUSY_CHECKPOINT_PAGES: Final = 4_096
+"""16 MiB of journal: then it is written back even under load."""
+
+EMPTYING_WAIT_MS: Final = 2_000
+LOG_INTERVAL_S: Final = 10.0
+
+
+class Transaction:
+    """What an operation works with: the connection, and what is to happen when the whole group is done."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self._before_commit: list[Callable[[], None]] = []
+        self._after_commit: list[Callable[[], None]] = []
+
+    def before_commit(self, step: Callable[[], None]) -> None:
+        """Run a step at the end of the group, outside of any savepoint. FTS5 writes a segment at each savepoint."""
+        self._before_commit.append(step)
+
+    def after_commit(self, step: Callable[[], None]) -> None:
+        """Run a step on the writer's thread once it is durable and before it is acknowledged; it must not fail."""
+        self._after_commit.append(step)
+
+    def run_before_commit(self) -> None:
+        """Run what was asked for, in order."""
+        for step in self._before_commit:
+            step()
+
+    def run_after_commit(self) -> None:
+        """Run what was asked for, in order."""
+        for step in self._after_commit:
+            step()
+
+    def mark(self) -> tuple[int, int]:
+        """Return a point to fall back to."""
+        return len(self._before_commit), len(self._after_commit)
+
+    def fall_back(self, mark: tuple[int, int]) -> None:
+        """Forget the steps that were asked for since the mark."""
+        del self._before_commit[mark[0] :]
+        del self._after_commit[mark[1] :]
+
+
+@dataclass(slots=True)
+class _Work(Generic[T]):
+    run: Callable[[Transaction], T]
+    loop: asyncio.AbstractEventLoop | None = None
+    waiter: asyncio.Future[T] | None = None
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class WriterHealth:
+    """How writing goes. `problem` is empty while the last group was committed."""
+
+    problem: str
+    failing_since_s: float
+    queued: int
+    counters: dict[str, int]
+
+
+class Writer:
+    """Runs write operations on its own thread, up to 256 of them in one transaction."""
+
+    def __init__(self, path: Path, connection: apsw.Connection, *, max_queued: int = MAX_QUEUED) -> None:
+        self._path = path
+        self._connection: apsw.Connection | None = connection
+        self._max_queued = max_queued
+        self._queue: queue.SimpleQueue[_Work[Any] | None] = queue.SimpleQueue()
+        self._counters: Counter[str] = Counter()
+        self._problem = ""
+        self._failing_since_s = 0.0
+        self._last_log_s = 0.0
+        self._journal_pages = 0
+        self._must_empty = False
+        self._closing = threading.Lock()
+        self._is_closed = False
+        self._ended: Future[None] = Future()
+        self._watch_journal(connection)
+        self._thread = threading.Thread(target=self._work, name="sqlite-writer", daemon=True)
+        self._thread.start()
+
+    async def run(self, operation: Callable[[Transaction], T]) -> T:
+        """Run an operation and return its result once it is durable.
+
+        Who stops waiting does not stop the write.
+
+        Raises:
+            StorageError: Or a leaf, if the group could not be committed; nothing of it was stored then.
+            TooManyRequestsError: If the queue is full. ShuttingDownError: After `close`.
+            SidecarError: What the operation raised; nothing of it was stored then.
+        """
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[T] = loop.create_future()
+        self._put(_Work(operation, loop, waiter))
+        return await waiter
+
+    def submit_nowait(self, operation: Callable[[Transaction], object], *, what: str) -> None:
+        """Run an operation some time soon; a failure is counted under `<what>_failed` and logged, never raised."""
+        try:
+            self._put(_Work(operation, what=what))
+        except (TooManyRequestsError, ShuttingDownError) as error:
+            self._count_failure(what, error)
+
+    def empty_journal(self) -> None:
+        """Empty the journal after the present group, so that no byte of what was removed is left in it.
+
+        Only for operations, which run on the writer's thread.
+        """
+        self._must_empty = True
+
+    def health(self) -> WriterHealth:
+        """Tell how writing goes."""
+        return WriterHealth(self._problem, self._failing_since_s, self._queue.qsize(), dict(self._counters))
+
+    async def close(self) -> None:
+        """Finish what was queued, write the journal back and close; calling it again waits for the same."""
+        with self._closing:
+            if not self._is_closed:
+                self._is_closed = True
+                self._queue.put(None)
+        await asyncio.wrap_future(self._ended)
+
+    def _put(self, work: _Work[Any]) -> None:
+        if self._queue.qsize() >= self._max_queued:
+            raise TooManyRequestsError("writes")
+        # Under the lock, so that nothing is queued behind the end mark and waits for ever.
+        with self._closing:
+            if self._is_closed:
+                raise ShuttingDownError
+            self._queue.put(work)
+
+    # --- on the writer's thread ---
+
+    def _work(self) -> None:
+        try:
+            is_last = False
+            while not is_last:
+                group, is_last = self._next_group()
+                if group:
+                    self._run_group(group)
+                self._care_for_journal(is_idle=not group or is_last)
+        finally:
+            self._disconnect()
+            self._ended.set_result(None)
+
+    def _next_group(self) -> tuple[list[_Work[Any]], bool]:
+        """Wait for work and return it, and whether the end mark was among it; no work after idle time."""
+        wants_care = self._must_empty or self._journal_pages > IDLE_CHECKPOINT_PAGES
+        group: list[_Work[Any]] = []
+        with contextlib.suppress(queue.Empty):
+            while len(group) < MAX_GROUP:
+                is_first = not group
+                work = self._queue.get(block=is_first, timeout=IDLE_S if is_first and wants_care else None)
+                if work is None:
+                    return group, True
+                group.append(work)
+        return group, False
+
+    def _run_group(self, group: list[_Work[Any]]) -> None:
+        outcomes: list[Any]
+        try:
+            connection = self._connected()
+            transaction = Transaction(connection)
+            connection.execute("BEGIN IMMEDIATE")
+            outcomes = [self._run_one(transaction, work) for work in group]
+            transaction.run_before_commit()
+            connection.execute("COMMIT")
+        except (apsw.Error, OSError) as error:
+            outcomes = [_Failed(self._recover(error)) for _ in group]
+        else:
+            self._problem = ""
+            self._counters["commits"] += 1
+            transaction.run_after_commit()
+            if self._must_empty:
+                self._empty_journal()
+        self._deliver(group, outcomes)
+
+    def _run_one(self, transaction: Transaction, work: _Work[T]) -> T | _Failed:
+        connection = transaction.connection
+        mark = transaction.mark()
+        connection.execute("SAVEPOINT operation")
+        try:
+            result = work.run(transaction)
+        except STORAGE_FAULTS:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to whoever waits for this operation
+            connection.execute("ROLLBACK TO operation")
+            connection.execute("RELEASE operation")
+            transaction.fall_back(mark)
+            return _Failed(error)
+        connection.execute("RELEASE operation")
+        return result
+
+    def _deliver(self, group: list[_Work[Any]], outcomes: list[Any]) -> None:
+        """Hand out a group's outcomes with one wake-up for each event loop."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+        for work, outcome in zip(group, outcomes, strict=True):
+            if work.loop is not None and work.waiter is not None:
+                by_loop.setdefault(work.loop, []).append((work.waiter, outcome))
+            elif isinstance(outcome, _Failed):
+                self._count_failure(work.what, outcome.error)
+        for loop, pairs in by_loop.items():
+            try:
+                loop.call_soon_threadsafe(_resolve, pairs)
+            except RuntimeError:
+                # The loop was closed: nobody waits any more, and what was written stays written.
+                self._counters["answers_undelivered"] += len(pairs)
+
+    def _connected(self) -> apsw.Connection:
+        if self._connection is None:
+            self._connection = open_writer(self._path)
+            self._watch_journal(self._connection)
+            self._counters["reconnects"] += 1
+        return self._connection
+
+    def _recover(self, error: Exception) -> StorageError:
+        """Undo the group, and let go of a connection that can't be trusted to know what is on the disk."""
+        connection = self._connection
+        failure = storage_error(error, self._path, system_errno=connection.system_errno if connection else 0)
+        if connection is not None:
+            try:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            except apsw.Error:
+                self._counters["rollbacks_failed"] += 1
+                self._disconnect()
+            if not isinstance(error, apsw.FullError):
+                self._disconnect()
+        if not self._problem:
+            self._failing_since_s = time.time()
+        self._problem = failure.message
+        self._counters["groups_failed"] += 1
+        self._log_rarely("a group of writes failed", failure)
+        return failure
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except apsw.Error as error:
+                self._count_failure("closing", error)
+
+    def _count_failure(self, what: str, error: BaseException) -> None:
+        self._counters[f"{what}_failed"] += 1
+        self._log_rarely(f"{what} failed", error)
+
+    def _log_rarely(self, message: str, error: BaseException) -> None:
+        # A full disk fails every write; its log lines must not fill what is left.
+        now_s = time.monotonic()
+        if now_s - self._last_log_s >= LOG_INTERVAL_S or not self._last_log_s:
+            self._last_log_s = now_s
+            reason = error.reason if isinstance(error, SidecarError) else type(error).__name__
+            log.warning(message, extra={"reason": reason})
+
+    # --- the journal ---
+
+    def _watch_journal(self, connection: apsw.Connection) -> None:
+        connection.set_wal_hook(self._note_journal)
+
+    def _note_journal(self, connection: apsw.Connection, name: str, pages: int) -> int:  # noqa: ARG002 - a callback
+        self._journal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _care_for_journal(self, *, is_idle: bool) -> None:
+        if self._connection is None:
+            return
+        if is_idle and (self._must_empty or self._journal_pages > IDLE_CHECKPOINT_PAGES):
+            self._checkpoint(self._connection, apsw.SQLITE_CHECKPOINT_TRUNCATE, wait_ms=0)
+        elif self._journal_pages > BUSY_CHECKPOINT_PAGES:
+            self._checkpoint(self._connection, apsw.SQLITE_CHECKPOINT_PASSIVE, wait_ms=0)
+
+    def _empty_journal(self) -> None:
+        if self._connection is not None:
+            self._checkpoint(self._connection, apsw.SQLITE_CHECKPOINT_TRUNCATE, wait_ms=EMPTYING_WAIT_MS)
+
+    def _checkpoint(self, connection: apsw.Connection, mode: int, *, wait_ms: int) -> None:
+        connection.set_busy_timeout(wait_ms)
+        try:
+            pages, _ = connection.wal_checkpoint(mode=mode)
+        except apsw.BusyError:
+            # A reader still needs the journal; the next idle moment tries again.
+            self._counters["checkpoints_busy"] += 1
+        except apsw.Error as error:
+            self._recover(error)
+            return
+        else:
+            self._journal_pages = 0 if mode == apsw.SQLITE_CHECKPOINT_TRUNCATE else pages
+            self._must_empty = self._must_empty and mode != apsw.SQLITE_CHECKPOINT_TRUNCATE
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+
+
+def _resolve(pairs: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    for waiter, outcome in pairs:
+        if waiter.done():
+            continue
+        if isinstance(outcome, _Failed):
+            waiter.set_exception(outcome.error)
+        else:
+            waiter.set_result(outcome)
