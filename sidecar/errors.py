@@ -375,6 +375,17 @@ class IndexRowError(InternalError):
         SidecarError.__init__(self, f"these vectors cannot be indexed: {problem}", problem=problem)
 
 
+class CallFailedError(SidecarError):
+    """The call failed with a status that no sidecar sends on purpose, such as one of gRPC's own."""
+
+    reason = "CALL_FAILED"
+
+    def __init__(self, operation: str, status: str, details: str) -> None:
+        super().__init__(
+            f"{operation} failed with {status}: {details[:200]}; the sidecar's log may say more", operation=operation
+        )
+
+
 def all_errors() -> tuple[type[SidecarError], ...]:
     """Return every error class, in order of definition."""
     found: list[type[SidecarError]] = []

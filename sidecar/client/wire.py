@@ -10,6 +10,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from sidecar.errors import (
     DOMAIN,
+    CallFailedError,
     DeadlineError,
     InvalidInputError,
     NotFoundError,
@@ -46,12 +47,6 @@ _NEAREST: Final[Mapping[grpc.StatusCode, type[SidecarError]]] = {
 _TOO_LARGE: Final = re.compile(r"larger than max \(\d+ vs\. (\d+)\)")
 
 
-class CallFailedError(SidecarError):
-    """The call failed with a status that no sidecar sends on purpose, such as one of gRPC's own."""
-
-    reason = "CALL_FAILED"
-
-
 def error_of(failure: grpc.RpcError, *, operation: str, home: str, deadline_s: float) -> SidecarError:
     """Return the error that a failed call stands for.
 
@@ -78,7 +73,7 @@ def error_of(failure: grpc.RpcError, *, operation: str, home: str, deadline_s: f
     if too_large is not None:
         return TooLargeMessageError(int(too_large.group(1)))
     name = code.name if code is not None else "no status"
-    return CallFailedError(f"{operation} failed with {name}: {text[:200]}; the sidecar's log may say more")
+    return CallFailedError(operation, name, text)
 
 
 def is_missing_sidecar(failure: grpc.RpcError) -> bool:

@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
@@ -29,8 +29,8 @@ HEALTH_PREFIX: Final = "/grpc.health.v1.Health/"
 
 # Handlers and messages of whatever service; grpc's own types cannot say more here.
 Context = grpc.aio.ServicerContext[Any, Any]
-Handler = grpc.RpcMethodHandler[Any, Any]
-Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Continuation: TypeAlias = "Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]]"
 Around = Callable[[Context], AbstractAsyncContextManager[None]]
 _Result = TypeVar("_Result")
 
@@ -40,7 +40,7 @@ class AroundInterceptor(grpc.aio.ServerInterceptor, ABC):
 
     async def intercept_service(
         self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
-    ) -> Handler | None:
+    ) -> "Handler | None":
         """See `grpc.aio.ServerInterceptor`."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
@@ -108,7 +108,7 @@ class Authentication(grpc.aio.ServerInterceptor):
 
     async def intercept_service(
         self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
-    ) -> Handler | None:
+    ) -> "Handler | None":
         """See `grpc.aio.ServerInterceptor`."""
         if handler_call_details.method.startswith(HEALTH_PREFIX):
             return await continuation(handler_call_details)
@@ -135,7 +135,7 @@ class EndOfStreams(grpc.aio.ServerInterceptor):
 
     async def intercept_service(
         self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
-    ) -> Handler | None:
+    ) -> "Handler | None":
         """See `grpc.aio.ServerInterceptor`."""
         handler = await continuation(handler_call_details)
         if handler is None:

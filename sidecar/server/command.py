@@ -29,10 +29,10 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _serve(settings: Settings) -> int:
     # Engines and models are imported here, so that a wrong flag is told of at once.
-    from sidecar.server.compose import compose  # noqa: PLC0415
+    from sidecar.server.compose import SidecarApplication  # noqa: PLC0415
 
     run = Run.new()
-    return await serve(settings, compose(settings, run), run=run)
+    return await serve(settings, SidecarApplication(settings, run), run=run)
 
 
 def _settings(arguments: Sequence[str]) -> Settings:

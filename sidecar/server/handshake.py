@@ -1,7 +1,7 @@
 """The sidecar's side of the handshake; see `sidecar.client.handshake`."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 import grpc.aio
@@ -10,7 +10,7 @@ from sidecar.client.build import Build
 from sidecar.client.handshake import CHALLENGE, HEALTH_CHECK, prove
 
 _Context = grpc.aio.ServicerContext[Any, Any]
-_Handler = grpc.RpcMethodHandler[Any, Any]
+_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
 class Handshake(grpc.aio.ServerInterceptor):
@@ -23,9 +23,9 @@ class Handshake(grpc.aio.ServerInterceptor):
 
     async def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler | None]],
+        continuation: "Callable[[grpc.HandlerCallDetails], Awaitable[_Handler | None]]",
         handler_call_details: grpc.HandlerCallDetails,
-    ) -> _Handler | None:
+    ) -> "_Handler | None":
         """See `grpc.aio.ServerInterceptor`."""
         handler = await continuation(handler_call_details)
         if handler is None or handler_call_details.method != HEALTH_CHECK:
