@@ -1,9 +1,7 @@
-"""Starts the commands, or for `serve` the server. What a client starts must not wait for the commands' imports."""
+"""Starts the command, or for `serve` the server. What a client starts must not wait for the command line's imports."""
 
 import sys
-from pathlib import Path
-
-from sidecar.cli import entry
+from collections.abc import Sequence
 
 
 def main() -> None:
@@ -11,14 +9,18 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments[:1] == ["serve"]:
         sys.exit(_serve(arguments[1:]))
-    sys.exit(entry.run(arguments, serve=_serve_home))
+    if arguments == ["--version"]:
+        from sidecar import __version__  # noqa: PLC0415
+
+        sys.stdout.write(f"memory-sidecar {__version__}\n")
+        sys.exit(0)
+    from sidecar.cli import entry  # noqa: PLC0415
+
+    sys.exit(entry.run(arguments, serve=_serve))
 
 
-def _serve_home(home: Path | None) -> int:
-    return _serve([] if home is None else ["--home", str(home)])
-
-
-def _serve(arguments: list[str]) -> int:
+def _serve(arguments: Sequence[str]) -> int:
+    """Run the sidecar in this process; the commands themselves do not know the server."""
     from sidecar.server import command  # noqa: PLC0415
 
     return command.main(arguments)

@@ -1,0 +1,145 @@
+"""The commands put together, and what happens when one fails."""
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+from typer._click.core import Command, Context
+from typer.core import TyperGroup
+
+from sidecar import __version__
+from sidecar.cli import lifecycle, reading, status, writing
+from sidecar.cli.doctor_command import doctor
+from sidecar.cli.exit_codes import ExitCode, epilog, exit_code_of
+from sidecar.cli.invocation import Globals, HomeOption, JsonOption, Serve
+from sidecar.cli.output import Output
+from sidecar.errors import SidecarError
+
+PROGRAM: Final = "sidecar"
+# Not SIDECAR_…, which are settings of the sidecar.
+DEBUG_VARIABLE: Final = "MEMORY_SIDECAR_TRACEBACK"
+
+_DAILY: Final = "Memories"
+_RUNNING: Final = "The sidecar itself"
+_SHOWING: Final = "Seeing it work"
+# Their imports are heavy, and most runs want neither.
+_LATE: Final = {"demo": "sidecar.cli.demo.command", "bench": "sidecar.cli.bench.command"}
+
+
+class _CommandsWithLateOnes(TyperGroup):
+    """Imports `demo` and `bench` only when they are run or listed."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """See `TyperGroup.list_commands`."""
+        return [*super().list_commands(ctx), *_LATE]
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        """See `TyperGroup.get_command`."""
+        if cmd_name not in _LATE:
+            return super().get_command(ctx, cmd_name)
+        function = getattr(importlib.import_module(_LATE[cmd_name]), cmd_name)
+        alone = typer.Typer(add_completion=False)
+        alone.command(cmd_name, rich_help_panel=_SHOWING)(function)
+        return typer.main.get_command(alone)
+
+
+def build(serve: Serve) -> typer.Typer:
+    """Return the application with every command."""
+    app = typer.Typer(
+        cls=_CommandsWithLateOnes,
+        help="Durable, shared memory for coding agents that knows which memories helped.",
+        epilog=epilog(),
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    @app.callback()
+    def _globals(
+        context: typer.Context,
+        *,
+        home: HomeOption = None,
+        as_json: JsonOption = False,
+        version: Annotated[  # noqa: ARG001 - acted on by its callback
+            bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+        ] = False,
+    ) -> None:
+        context.obj = Globals(serve, home, as_json)
+
+    for panel, name, command in (
+        (_DAILY, "remember", writing.remember),
+        (_DAILY, "recall", reading.recall),
+        (_DAILY, "get", reading.get),
+        (_DAILY, "list", reading.list_memories),
+        (_DAILY, "count", reading.count),
+        (_DAILY, "forget", writing.forget),
+        (_DAILY, "restore", writing.restore),
+        (_RUNNING, "status", status.status),
+        (_RUNNING, "doctor", doctor),
+        (_RUNNING, "start", lifecycle.start),
+        (_RUNNING, "stop", lifecycle.stop),
+        (_RUNNING, "restart", lifecycle.restart),
+        (_RUNNING, "mcp", lifecycle.mcp),
+        (_SHOWING, "sessions", status.sessions),
+    ):
+        app.command(name, rich_help_panel=panel)(command)
+    # The server reads its own flags, one for each setting.
+    passed_on = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    app.command("serve", rich_help_panel=_RUNNING, context_settings=passed_on)(lifecycle.serve)
+    return app
+
+
+def run_command(arguments: Sequence[str], *, serve: Serve) -> int:
+    """Run one command and return its exit code. No error leaves it as a traceback."""
+    output = Output(is_json="--json" in _options(arguments))
+    try:
+        return _invoke(arguments, serve)
+    except SidecarError as error:
+        output.error(error)
+        return exit_code_of(error)
+    except typer.TyperException as error:
+        output.failure("USAGE", error.format_message(), error.exit_code)
+        output.note("`sidecar --help` lists the commands, `sidecar COMMAND --help` what one takes.")
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        output.failure("INTERRUPTED", "interrupted", ExitCode.INTERRUPTED)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output, such as `head`, has seen enough; the interpreter must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours, told in one line
+        output.failure("INTERNAL", f"{type(error).__name__}: {error}. {_kept_traceback()}", ExitCode.FAILED)
+        return ExitCode.FAILED
+
+
+def _invoke(arguments: Sequence[str], serve: Serve) -> int:
+    outcome = typer.main.get_command(build(serve)).main(
+        args=list(arguments), prog_name=PROGRAM, standalone_mode=False, windows_expand_args=False
+    )
+    # `Exit` comes back as its code, and a command that just ends as nothing.
+    return outcome if isinstance(outcome, int) else ExitCode.OK
+
+
+def _options(arguments: Sequence[str]) -> Sequence[str]:
+    """Return what stands ahead of `--`; behind it everything is text."""
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
+
+
+def _kept_traceback() -> str:
+    """Show the traceback if that was asked for, and say how else to see it."""
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exc()
+        return "Please report it."
+    return f"Please report it; {DEBUG_VARIABLE}=1 shows where it happened, and the sidecar's own log is in <home>/logs."
+
+
+def _show_version(is_asked: bool) -> None:  # noqa: FBT001 - typer calls it by position
+    if is_asked:
+        typer.echo(f"memory-sidecar {__version__}")
+        raise typer.Exit

@@ -1,0 +1,145 @@
+"""Looks for what may be wrong with a data folder and its sidecar, and says for each finding how to mend it.
+
+Starts nothing and changes nothing but one throw-away memory, which it purges again.
+"""
+
+import secrets
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sidecar import __version__
+from sidecar.api.v1 import admin_service_pb2 as admin
+from sidecar.api.v1 import memory_service_pb2 as service
+from sidecar.errors import SidecarError
+
+if TYPE_CHECKING:
+    from sidecar.client import DataFolder, Sidecar
+
+TRIAL_NAMESPACE: Final = "project:sidecar-doctor"
+"""Where the throw-away memory lies while it exists."""
+
+_LOW_SPACE_BYTES: Final = 500 * 2**20
+_GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+class Verdict(StrEnum):
+    """How a check ended."""
+
+    GOOD = "good"
+    DOUBTFUL = "doubtful"
+    BAD = "bad"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    Attributes:
+        check: What was looked at.
+        told: What was seen.
+        remedy: What to do about it; empty if good.
+    """
+
+    check: str
+    verdict: Verdict
+    told: str
+    remedy: str = ""
+
+
+def check_folder(folder: "DataFolder") -> Iterator[Finding]:
+    """Look at the data folder itself: there, ours alone."""
+    home = folder.home
+    if not home.exists():
+        yield Finding("folder", Verdict.GOOD, f"{home} is not there yet; the first start makes it")
+        return
+    open_paths = [path for path in (home, *_private_files(folder)) if _is_open_to_others(path)]
+    for path in open_paths:
+        mode = "700" if path.is_dir() else "600"
+        yield Finding("folder", Verdict.BAD, f"others may read or change {path}", f"run `chmod {mode} {path}`")
+    if not open_paths:
+        yield Finding("folder", Verdict.GOOD, f"{home} is ours alone")
+
+
+def check_status(answer: admin.GetStatusResponse) -> Iterator[Finding]:
+    """Look at what the sidecar tells about itself."""
+    if answer.version == __version__:
+        yield Finding("version", Verdict.GOOD, f"{answer.version}, as this command")
+    else:
+        told = f"the sidecar is {answer.version}, this command {__version__}"
+        yield Finding("version", Verdict.DOUBTFUL, told, "run `sidecar restart`")
+    for problem in answer.problems:
+        yield Finding("sidecar", Verdict.DOUBTFUL, problem, "see the text; `sidecar status` shows every part")
+    queue = answer.queue
+    if queue.parked:
+        reasons = sorted({job.reason for job in queue.parked_jobs}) or ["no reason told"]
+        told = f"{queue.parked} memories have no vector: {'; '.join(reasons)}"
+        yield Finding("queue", Verdict.DOUBTFUL, told, "they are found by words; store them again to retry")
+    else:
+        yield Finding("queue", Verdict.GOOD, f"{queue.pending} waiting, none given up")
+    free = answer.storage.free_bytes
+    if free < _LOW_SPACE_BYTES:
+        told = f"{free // 2**20} MiB free where the data lies"
+        yield Finding("disk", Verdict.DOUBTFUL, told, "free some space; without any, nothing can be stored")
+    else:
+        yield Finding("disk", Verdict.GOOD, f"{free // 2**20} MiB free")
+
+
+def try_round_trip(sidecar: "Sidecar") -> Iterator[Finding]:
+    """Store a memory, find it, and purge it, in a namespace of its own."""
+    word = f"doctor{secrets.token_hex(8)}"
+    memory_id = ""
+    try:
+        stored = sidecar.remember(
+            service.RememberRequest(content=f"trial {word}", namespace=TRIAL_NAMESPACE, auto_link=False)
+        )
+        memory_id = stored.memory_id
+        found = sidecar.recall(service.RecallRequest(query=word, namespace=TRIAL_NAMESPACE, internal=True))
+        is_found = memory_id in {one.memory.id for one in found.memories}
+        for leg in found.degraded:
+            yield Finding("recall", Verdict.DOUBTFUL, f"degraded: {leg.reason}", "`sidecar status` says more")
+    finally:
+        if memory_id:
+            sidecar.forget_memories(service.ForgetMemoriesRequest(memory_id=memory_id, purge=True, force=True))
+    if is_found:
+        yield Finding("round trip", Verdict.GOOD, "a memory was stored, found and purged")
+    else:
+        told = "a memory was stored but not found again"
+        yield Finding("round trip", Verdict.BAD, told, "run `sidecar restart`; if it stays so, report it with the log")
+
+
+def examine(folder: "DataFolder", connect: Callable[[], "Sidecar"]) -> Iterator[Finding]:
+    """Yield every finding; whatever goes wrong on the way becomes one.
+
+    Args:
+        folder: The data folder.
+        connect: Connects to its sidecar; starts none.
+    """
+    yield from check_folder(folder)
+    try:
+        with connect() as sidecar:
+            yield Finding("sidecar", Verdict.GOOD, f"answers at {sidecar.endpoint.address}")
+            yield from check_status(sidecar.get_status())
+            yield from try_round_trip(sidecar)
+    except SidecarError as error:
+        yield Finding("sidecar", Verdict.BAD, error.message, _remedy(error, folder))
+
+
+def _remedy(error: SidecarError, folder: "DataFolder") -> str:
+    if error.reason == "SIDECAR_NOT_RUNNING":
+        return "run `sidecar start`, then `sidecar doctor` again for the other checks"
+    return f"see the message; the log is {folder.log_path}"
+
+
+def _private_files(folder: "DataFolder") -> list[Path]:
+    candidates = (folder.database_path, folder.endpoint_path, folder.holder_path, folder.log_folder, folder.log_path)
+    return [path for path in candidates if path.exists()]
+
+
+def _is_open_to_others(path: Path) -> bool:
+    # Windows keeps access apart from the mode.
+    return sys.platform != "win32" and bool(stat.S_IMODE(path.lstat().st_mode) & _GROUP_AND_OTHERS)

@@ -1,0 +1,37 @@
+"""The command `doctor`: shows what `sidecar.cli.doctor` finds."""
+
+import typer
+
+from sidecar.api.plain import JsonValue
+from sidecar.cli.doctor import Finding, Verdict, examine
+from sidecar.cli.exit_codes import ExitCode
+from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
+
+_MARKS = {Verdict.GOOD: "ok", Verdict.DOUBTFUL: "?", Verdict.BAD: "!!"}
+
+
+def doctor(context: typer.Context, *, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Look for what may be wrong, and say how to mend it. Starts nothing; a trial memory is purged again."""
+    from sidecar.client import DataFolder, Sidecar  # noqa: PLC0415
+
+    call = Invocation.of(context, home, is_json=as_json)
+    with call.output.waiting("Looking …"):
+        findings = list(examine(DataFolder.at(call.home), lambda: Sidecar.connect(call.home, start=False)))
+    if call.output.is_json:
+        call.output.document({"findings": [_document(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            call.output.line(f"{_MARKS[finding.verdict]:>2}  {finding.check}: {finding.told}")
+            if finding.remedy:
+                call.output.line(finding.remedy, indent=6)
+    if any(finding.verdict is Verdict.BAD for finding in findings):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _document(finding: Finding) -> dict[str, JsonValue]:
+    return {
+        "check": finding.check,
+        "verdict": finding.verdict.value,
+        "told": finding.told,
+        "remedy": finding.remedy,
+    }

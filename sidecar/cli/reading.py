@@ -1,0 +1,215 @@
+"""Commands that look: recall, get, list, count. They count no access and leave no trace in the evidence."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sidecar.api.plain import plain, short_name
+from sidecar.api.v1 import memory_pb2 as pb
+from sidecar.api.v1 import memory_service_pb2 as service
+from sidecar.cli import rendering, values
+from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
+from sidecar.cli.output import Output
+from sidecar.domain.display import one_line
+from sidecar.domain.memory import MemoryState, MemoryType
+from sidecar.domain.namespace import EVERYTHING
+from sidecar.domain.store_values import OrderBy
+
+if TYPE_CHECKING:
+    from sidecar.client import Sidecar
+
+_FIRST_STEPS = (
+    'There are no memories yet. Store one with `sidecar remember "…"`, or watch the whole loop with `sidecar demo`.'
+)
+_LEG = service.RecallLeg.DESCRIPTOR
+_PREVIEW_CHARACTERS = 200
+
+
+def recall(
+    context: typer.Context,
+    *,
+    query: Annotated[list[str], typer.Argument(help="What you want to know, in words.", metavar="QUERY…")],
+    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=100, help="Most memories to show.")] = 5,
+    namespace: values.ReadNamespaceOption = "",
+    types: values.TypesOption = None,
+    min_importance: values.MinImportanceOption = 0.0,
+    include_superseded: Annotated[
+        bool, typer.Option("--include-superseded", help="Show memories that were replaced, too.")
+    ] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the memories that bear on a question."""
+    call = Invocation.of(context, home, is_json=as_json)
+    request = service.RecallRequest(
+        query=" ".join(query),
+        n_results=limit,
+        namespace=namespace,
+        memory_types=values.memory_types(types),
+        min_importance=min_importance,
+        include_superseded=include_superseded,
+        explain=explain,
+        internal=True,
+    )
+    with call.sidecar() as sidecar:
+        answer = sidecar.recall(request)
+        is_store_empty = not answer.memories and _is_empty(sidecar)
+    if call.output.is_json:
+        call.output.document(plain(answer))
+    else:
+        _show_recall(call.output, answer, explain=explain)
+    for leg in answer.degraded:
+        call.output.note(f"Note: recall by {short_name(_LEG, leg.leg)} did not take part: {leg.reason}")
+    if not answer.memories:
+        call.output.note(
+            _FIRST_STEPS if is_store_empty else "Nothing bears on that. `--namespace '*'` searches every project."
+        )
+
+
+def get(
+    context: typer.Context,
+    *,
+    memory_id: Annotated[str, typer.Argument(help="Id of the memory, `mem_…`.", metavar="ID")],
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one memory in whatever state, with its relations and what is known of its use."""
+    call = Invocation.of(context, home, is_json=as_json)
+    with call.sidecar() as sidecar:
+        answer = sidecar.get_memory(service.GetMemoryRequest(memory_id=memory_id))
+    if call.output.is_json:
+        call.output.document(plain(answer))
+        return
+    memory = answer.memory
+    call.output.line(memory.content)
+    call.output.line()
+    facts = {
+        "id": memory.id,
+        "type": rendering.type_name(memory),
+        "state": rendering.state_name(memory)
+        + (f", replaced by {memory.superseded_by}" if memory.superseded_by else ""),
+        "namespace": memory.namespace,
+        "importance": f"{memory.importance:.2f}",
+        "confidence": f"{memory.confidence:.2f}",
+        "source": short_name(pb.Provenance.DESCRIPTOR, memory.provenance)
+        + (f", {memory.client}" if memory.client else ""),
+        "stored": memory.create_time.ToJsonString(),
+        "delivered": f"{memory.access_count} times",
+        "use": f"factor {answer.reinforcement:.2f} from {len(answer.usage_events)} events",
+    }
+    call.output.table(("", ""), list(facts.items()))
+    if answer.edges:
+        call.output.line()
+        rows = [
+            (edge.source_id, short_name(pb.Relation.DESCRIPTOR, edge.relation), edge.target_id) for edge in answer.edges
+        ]
+        call.output.table(("from", "relation", "to"), rows)
+
+
+def list_memories(
+    context: typer.Context,
+    *,
+    namespace: values.ReadNamespaceOption = "",
+    types: values.TypesOption = None,
+    states: Annotated[
+        list[MemoryState] | None,
+        typer.Option("--state", help="Only this state; may be given several times.", show_default="active"),
+    ] = None,
+    min_importance: values.MinImportanceOption = 0.0,
+    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=1000, help="Most memories to show.")] = 20,
+    order: Annotated[OrderBy, typer.Option("--order-by", help="What to order by.")] = OrderBy.CREATED_AT,
+    ascending: Annotated[bool, typer.Option("--ascending", help="Smallest or oldest first.")] = False,
+    page: Annotated[str, typer.Option("--page", help="Token that the page before ended with.", metavar="TOKEN")] = "",
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List memories, newest first."""
+    call = Invocation.of(context, home, is_json=as_json)
+    request = service.ListMemoriesRequest(
+        filter=_filter(namespace, types, states, min_importance),
+        page_size=limit,
+        page_token=page,
+        order_by=values.order_by(order),
+        ascending=ascending,
+    )
+    with call.sidecar() as sidecar:
+        answer = sidecar.list_memories(request)
+        is_store_empty = not answer.memories and _is_empty(sidecar)
+    if call.output.is_json:
+        call.output.document(plain(answer))
+        return
+    if answer.memories:
+        now = datetime.now(UTC)
+        rows = [
+            (memory.id, rendering.type_name(memory), rendering.memory_age(memory, now=now), _preview(memory))
+            for memory in answer.memories
+        ]
+        call.output.table(("id", "type", "age", "memory"), rows)
+    else:
+        call.output.note(_FIRST_STEPS if is_store_empty else "None here. `--namespace '*'` lists every project.")
+    if answer.next_page_token:
+        call.output.note(f"There are more: add `--page {answer.next_page_token}`.")
+
+
+def count(
+    context: typer.Context,
+    *,
+    namespace: values.ReadNamespaceOption = EVERYTHING,
+    types: values.TypesOption = None,
+    states: Annotated[
+        list[MemoryState] | None,
+        typer.Option("--state", help="Only this state; may be given several times.", show_default="active"),
+    ] = None,
+    min_importance: values.MinImportanceOption = 0.0,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Count memories by namespace, type and state."""
+    call = Invocation.of(context, home, is_json=as_json)
+    request = service.CountMemoriesRequest(filter=_filter(namespace, types, states, min_importance))
+    with call.sidecar() as sidecar:
+        answer = sidecar.count_memories(request)
+    if call.output.is_json:
+        call.output.document(plain(answer))
+        return
+    rows = [("total", "", str(answer.total))]
+    for name, counts in (
+        ("namespace", answer.by_namespace),
+        ("type", answer.by_type),
+        ("state", answer.by_state),
+    ):
+        rows += [(name, key, str(counts[key])) for key in sorted(counts)]
+    call.output.table(("by", "", "memories"), rows)
+
+
+def _show_recall(output: Output, answer: service.RecallResponse, *, explain: bool) -> None:
+    now = datetime.now(UTC)
+    for number, found in enumerate(answer.memories, start=1):
+        output.line(f"{number}. {rendering.heading(found, now=now)}", style="bold")
+        output.line(found.memory.content, indent=3)
+        if explain:
+            output.line(rendering.score_parts(found), style="dim", indent=3)
+    if answer.total_matched > answer.total:
+        output.note(f"{answer.total} of {answer.total_matched}; `--limit` shows more.")
+
+
+def _filter(
+    namespace: str, types: list[MemoryType] | None, states: list[MemoryState] | None, min_importance: float
+) -> service.MemoryFilter:
+    return service.MemoryFilter(
+        namespace=namespace,
+        memory_types=values.memory_types(types),
+        states=values.memory_states(states),
+        min_importance=min_importance,
+    )
+
+
+def _is_empty(sidecar: "Sidecar") -> bool:
+    everything = service.MemoryFilter(namespace=EVERYTHING)
+    return sidecar.count_memories(service.CountMemoriesRequest(filter=everything)).total == 0
+
+
+def _preview(memory: pb.Memory) -> str:
+    return one_line(memory.content, limit=_PREVIEW_CHARACTERS)

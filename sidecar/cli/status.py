@@ -1,0 +1,100 @@
+"""Commands that tell how the sidecar is and what it knows of sessions: status, sessions."""
+
+from typing import Annotated
+
+import typer
+
+from sidecar.api.plain import plain, short_name
+from sidecar.api.v1 import admin_service_pb2 as admin
+from sidecar.api.v1 import evidence_service_pb2 as evidence
+from sidecar.cli import rendering
+from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
+from sidecar.cli.output import Output
+
+_STATE = admin.PartState.DESCRIPTOR
+
+
+def status(context: typer.Context, *, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Tell how the sidecar is: versions, model, index, queue, watcher, disk, and what is wrong. Starts nothing."""
+    call = Invocation.of(context, home, is_json=as_json)
+    with call.sidecar(start=False) as sidecar:
+        answer = sidecar.get_status()
+    if call.output.is_json:
+        call.output.document(plain(answer))
+    else:
+        _show_status(call.output, answer)
+
+
+def sessions(
+    context: typer.Context,
+    *,
+    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=1000, help="Most sessions to show.")] = 20,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List agent sessions: recalls, what they showed and used, and what could not be read."""
+    call = Invocation.of(context, home, is_json=as_json)
+    with call.sidecar() as sidecar:
+        answer = sidecar.list_sessions(evidence.ListSessionsRequest(limit=limit))
+    if call.output.is_json:
+        call.output.document(plain(answer))
+        return
+    if not answer.sessions:
+        call.output.note("No session has been seen yet. They appear when an agent works with the memory tools.")
+        return
+    columns = ("last seen", "client", "project", "recalls", "shown", "used", "not read", "session")
+    call.output.table(columns, [_session_row(coverage) for coverage in answer.sessions])
+
+
+def _session_row(coverage: evidence.SessionCoverage) -> tuple[str, ...]:
+    thread = coverage.thread
+    unread = [f"{count} {reason}" for reason, count in sorted(coverage.unknown.items())]
+    if coverage.cannot_record:
+        unread.append(f"{coverage.cannot_record} cannot record")
+    return (
+        coverage.last_seen_time.ToDatetime().strftime("%Y-%m-%d %H:%M"),
+        thread.client,
+        thread.project or "-",
+        str(coverage.recalls),
+        str(coverage.shown),
+        str(coverage.used),
+        ", ".join(unread) or "-",
+        thread.session + (f" ({thread.agent_id})" if thread.agent_id else ""),
+    )
+
+
+def _show_status(output: Output, answer: admin.GetStatusResponse) -> None:
+    embedder, index, queue = answer.embedder, answer.index, answer.queue
+    watcher, storage = answer.watcher, answer.storage
+    uptime = rendering.age(answer.uptime.ToTimedelta().total_seconds())
+    database, journal, free = map(rendering.size, (storage.database_bytes, storage.wal_bytes, storage.free_bytes))
+    rows = [
+        ("sidecar", f"{_state(answer.state)}, version {answer.version}, process {answer.pid}, up {uptime}"),
+        ("protocol", f"{answer.protocol}, schema {answer.schema}"),
+        ("data", f"{answer.data_folder}, {answer.memory_count} active memories"),
+        ("model", _told(embedder.state, embedder.model, embedder.problem)),
+        ("index", _told(index.state, f"{index.size} vectors", index.origin, index.rebuild_reason)),
+        ("queue", _queue(queue)),
+        ("watcher", _told(watcher.state, f"{watcher.restarts} restarts", watcher.problem)),
+        ("storage", f"{storage.engine}, {database} + journal {journal}, {free} free"),
+    ]
+    output.table(("part", "state"), rows)
+    for problem in answer.problems:
+        output.line(f"Problem: {problem}", style="yellow")
+    for job in queue.parked_jobs:
+        output.line(f"Given up: {job.memory_id} after {job.attempts} attempts: {job.reason}", style="yellow")
+
+
+def _queue(queue: admin.QueueStatus) -> str:
+    waiting = f"{queue.pending} waiting"
+    if queue.HasField("oldest_time"):
+        waiting += f", the oldest since {queue.oldest_time.ToJsonString()}"
+    return f"{waiting}, {queue.parked} given up"
+
+
+def _told(state: int, *details: str) -> str:
+    return ", ".join((_state(state), *(detail for detail in details if detail)))
+
+
+def _state(number: int) -> str:
+    return short_name(_STATE, number) or "unknown"

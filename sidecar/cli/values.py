@@ -1,0 +1,74 @@
+"""The options that several commands share, and how what is typed becomes values of the contract."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from sidecar.api.v1 import memory_pb2 as pb
+from sidecar.api.v1 import memory_service_pb2 as service
+from sidecar.domain.memory import MemoryState, MemoryType, Provenance
+from sidecar.domain.store_values import OrderBy
+
+ReadNamespaceOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="`global`, `project:<name>`, or `*` for all.",
+        show_default="this folder's project, and global",
+    ),
+]
+TypesOption: TypeAlias = Annotated[
+    list[MemoryType] | None,
+    typer.Option("--type", "-t", help="Only this type; may be given several times.", show_default="all"),
+]
+MinImportanceOption: TypeAlias = Annotated[
+    float, typer.Option("--min-importance", min=0.0, max=1.0, help="Only memories at least this important.")
+]
+
+_ORDERS: Final = {
+    OrderBy.CREATED_AT: service.ORDER_BY_CREATE_TIME,
+    OrderBy.ACCESSED_AT: service.ORDER_BY_ACCESS_TIME,
+    OrderBy.IMPORTANCE: service.ORDER_BY_IMPORTANCE,
+    OrderBy.CONFIDENCE: service.ORDER_BY_CONFIDENCE,
+}
+
+
+def memory_type(value: MemoryType) -> pb.MemoryType.ValueType:
+    """Return the type as the contract has it."""
+    return pb.MemoryType.Value(f"MEMORY_TYPE_{value.name}")
+
+
+def memory_types(values: Sequence[MemoryType] | None) -> list[pb.MemoryType.ValueType]:
+    """Return the types as the contract has them; none means all."""
+    return [memory_type(value) for value in values or ()]
+
+
+def memory_states(values: Sequence[MemoryState] | None) -> list[pb.MemoryState.ValueType]:
+    """Return the states as the contract has them; none means active."""
+    return [pb.MemoryState.Value(f"MEMORY_STATE_{value.name}") for value in values or ()]
+
+
+def provenance(value: Provenance) -> pb.Provenance.ValueType:
+    """Return the provenance as the contract has it."""
+    return pb.Provenance.Value(f"PROVENANCE_{value.name}")
+
+
+def order_by(value: OrderBy) -> service.OrderBy.ValueType:
+    """Return the order as the contract has it."""
+    return _ORDERS[value]
+
+
+def links_of(**ids: Sequence[str] | None) -> list[pb.Link]:
+    """Return the links of a new memory.
+
+    Args:
+        ids: Ids of the other memories by the name of the relation, such as `supersedes`.
+    """
+    return [
+        pb.Link(relation=pb.Relation.Value(f"RELATION_{relation.upper()}"), memory_id=memory_id)
+        for relation, others in ids.items()
+        for memory_id in others or ()
+    ]

@@ -1,0 +1,213 @@
+"""Commands that change what is stored: remember, forget, restore."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sidecar.api.plain import plain
+from sidecar.api.v1 import memory_service_pb2 as service
+from sidecar.cli import rendering, values
+from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
+from sidecar.cli.output import Output
+from sidecar.domain.display import one_line
+from sidecar.domain.ids import is_memory_id
+from sidecar.domain.memory import DEFAULT_IMPORTANCE, MAX_CONTENT_BYTES, MemoryType, Provenance
+from sidecar.errors import ContentTooLargeError
+
+if TYPE_CHECKING:
+    from sidecar.client import Sidecar
+
+_STDIN = "-"
+_PREVIEW_CHARACTERS = 100
+# A text of this many bytes is refused anyway, so no more is read of an endless one.
+_MAX_STDIN_BYTES = 4 * MAX_CONTENT_BYTES
+_WHY_SKIPPED = {
+    "golden_rule": "it is a golden rule; `--force` forgets it too",
+    "already_forgotten": "it is forgotten already",
+    "not_found": "there is no such memory",
+}
+
+
+def remember(
+    context: typer.Context,
+    *,
+    text: Annotated[list[str], typer.Argument(help="What to remember; `-` reads it from stdin.", metavar="TEXT…")],
+    kind: Annotated[MemoryType, typer.Option("--type", "-t", help="What kind of thing it is.")] = MemoryType.SESSION,
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAME",
+            help="`global` or `project:<name>`.",
+            show_default="this folder's project",
+        ),
+    ] = "",
+    importance: Annotated[
+        float, typer.Option("--importance", "-i", min=0.0, max=1.0, help="How much it matters.")
+    ] = DEFAULT_IMPORTANCE,
+    supersedes: Annotated[
+        list[str] | None, typer.Option("--supersedes", metavar="ID", help="A memory that this one replaces.")
+    ] = None,
+    derived_from: Annotated[
+        list[str] | None,
+        typer.Option("--derived-from", metavar="ID", help="A memory that this one was concluded from."),
+    ] = None,
+    relates_to: Annotated[
+        list[str] | None, typer.Option("--relates-to", metavar="ID", help="A memory that has to do with it.")
+    ] = None,
+    source: Annotated[Provenance, typer.Option("--source", help="Who says it.")] = Provenance.USER,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it can be found by its meaning.")] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Store a memory. Secrets in it are taken out first."""
+    call = Invocation.of(context, home, is_json=as_json)
+    request = service.RememberRequest(
+        content=_content(text),
+        memory_type=values.memory_type(kind),
+        namespace=namespace,
+        importance=importance,
+        links=values.links_of(supersedes=supersedes, derived_from=derived_from, relates_to=relates_to),
+        provenance=values.provenance(source),
+        wait_for_index=wait,
+    )
+    with call.sidecar() as sidecar:
+        answer = sidecar.remember(request)
+    if call.output.is_json:
+        call.output.document(plain(answer))
+        return
+    call.output.line(answer.memory_id)
+    if answer.deduplicated:
+        call.output.note("It was known already; nothing was changed.")
+    if answer.redactions:
+        call.output.note(f"Secrets were taken out of the text: {rendering.redactions(list(answer.redactions))}.")
+    if wait and not answer.indexed:
+        call.output.note("It is stored, but not yet found by its meaning; `sidecar status` says what it waits for.")
+
+
+def forget(
+    context: typer.Context,
+    *,
+    what: Annotated[list[str], typer.Argument(help="An id, or words that find the memories.", metavar="ID|QUERY…")],
+    namespace: values.ReadNamespaceOption = "",
+    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=100, help="Most memories, for words.")] = 5,
+    similarity_floor: Annotated[
+        float, typer.Option("--similarity-floor", min=0.0, max=1.0, help="Lowest raw cosine, for words.")
+    ] = 0.5,
+    purge: Annotated[bool, typer.Option("--purge", help="Remove every byte; this cannot be undone.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Golden rules, too.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Forget a memory, or those that words find. `sidecar restore` undoes it, unless purged.
+
+    Words, and `--purge`, first show what would be forgotten and ask; without a terminal only `--yes` goes on.
+    """
+    call = Invocation.of(context, home, is_json=as_json)
+    selected = " ".join(what)
+    request = service.ForgetMemoriesRequest(
+        input=selected,
+        namespace=namespace,
+        n_results=limit,
+        similarity_floor=similarity_floor,
+        force=force,
+        purge=purge,
+        confirm=False,
+    )
+    needs_consent = (purge or not is_memory_id(selected)) and not yes
+    with call.sidecar() as sidecar:
+        preview = sidecar.forget_memories(request)
+        if needs_consent and preview.deleted_ids and not _consents(call.output, preview, is_purge=purge):
+            return
+        answer = _forget_each(sidecar, preview, is_forced=force, is_purge=purge) if preview.deleted_ids else preview
+    if call.output.is_json:
+        call.output.document(plain(answer))
+    else:
+        _show_forgotten(call.output, answer, is_purge=purge)
+
+
+def restore(
+    context: typer.Context,
+    *,
+    memory_id: Annotated[str, typer.Argument(help="Id of the forgotten memory, `mem_…`.", metavar="ID")],
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring a forgotten memory back."""
+    call = Invocation.of(context, home, is_json=as_json)
+    with call.sidecar() as sidecar:
+        answer = sidecar.restore_memory(service.RestoreMemoryRequest(memory_id=memory_id))
+    if call.output.is_json:
+        call.output.document(plain(answer))
+    else:
+        state = rendering.state_name(answer.memory)
+        call.output.line(f"{answer.memory.id} is {state} again: {one_line(answer.memory.content, limit=200)}")
+
+
+def _content(words: list[str]) -> str:
+    if words != [_STDIN]:
+        return " ".join(words)
+    read = sys.stdin.buffer.read(_MAX_STDIN_BYTES + 1)
+    if len(read) > _MAX_STDIN_BYTES:
+        raise ContentTooLargeError("content", len(read), MAX_CONTENT_BYTES)
+    return read.decode("utf-8", "replace")
+
+
+def _consents(output: Output, preview: service.ForgetMemoriesResponse, *, is_purge: bool) -> bool:
+    """Show what would be forgotten and return whether to go on."""
+    if output.is_json:
+        output.document(plain(preview))
+        return False
+    rows = [
+        (memory.id, rendering.type_name(memory), one_line(memory.content, limit=_PREVIEW_CHARACTERS))
+        for memory in preview.memories
+    ]
+    output.table(("id", "type", "memory"), rows)
+    _show_skipped(output, preview)
+    what = "Purge" if is_purge else "Forget"
+    if is_purge:
+        output.warn("Purging removes text, vector and every other byte. It cannot be undone.")
+    if not output.can_ask:
+        output.note(f"Nothing was changed. Add `--yes` to {what.lower()} {_memories(len(rows))}.")
+        return False
+    if typer.confirm(f"{what} {_memories(len(rows))}?", err=True):
+        return True
+    output.note("Nothing was changed.")
+    return False
+
+
+def _forget_each(
+    sidecar: "Sidecar", preview: service.ForgetMemoriesResponse, *, is_forced: bool, is_purge: bool
+) -> service.ForgetMemoriesResponse:
+    """Forget exactly the memories that were shown; the same words might find others by now."""
+    outcome = service.ForgetMemoriesResponse(skipped=preview.skipped)
+    for memory_id in preview.deleted_ids:
+        answer = sidecar.forget_memories(
+            service.ForgetMemoriesRequest(memory_id=memory_id, force=is_forced, purge=is_purge, confirm=True)
+        )
+        outcome.deleted_ids.extend(answer.deleted_ids)
+        outcome.skipped.extend(answer.skipped)
+        outcome.memories.extend(answer.memories)
+    outcome.count = len(outcome.deleted_ids)
+    return outcome
+
+
+def _show_forgotten(output: Output, answer: service.ForgetMemoriesResponse, *, is_purge: bool) -> None:
+    for memory_id in answer.deleted_ids:
+        how = "Purged" if is_purge else "Forgotten"
+        output.line(f"{how}: {memory_id}" + ("" if is_purge else f"   (undo: sidecar restore {memory_id})"))
+    _show_skipped(output, answer)
+    if not answer.deleted_ids and not answer.skipped:
+        output.note("No memory is near enough to that; nothing was changed. A lower `--similarity-floor` finds more.")
+
+
+def _show_skipped(output: Output, answer: service.ForgetMemoriesResponse) -> None:
+    for skipped in answer.skipped:
+        output.note(f"Left alone: {skipped.memory_id}, {_WHY_SKIPPED.get(skipped.reason, skipped.reason)}")
+
+
+def _memories(count: int) -> str:
+    return "1 memory" if count == 1 else f"{count} memories"
