@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sidecar.client.endpoint import HOME_VARIABLE, DataFolder, resolve_home
+from sidecar.domain.relevance import FLOOR
 from sidecar.errors import InvalidInputError, UntrustedPathError
 
 ENVIRONMENT_PREFIX: Final = "SIDECAR_"
@@ -166,7 +167,7 @@ class Settings:
 
     # --- recall
     default_results: int = _setting(5, "Memories that a recall returns unless it says how many.", least=1, most=100)
-    recall_floor: float = _setting(0.0, "Memories less relevant than this are not returned.", most=1)
+    recall_floor: float = _setting(FLOOR, "Memories less relevant than this are not returned.", most=1)
     candidates: int = _setting(100, "Memories that each way of finding proposes.", least=1, most=10_000)
     word_posting_budget: int = _setting(
         3000, "Memories that the words of a query may touch; commoner words are left out.", least=1

@@ -265,7 +265,11 @@ class MemoryStore(Protocol):
     # --- use ---
 
     async def record_recall(self, record: RecallRecord) -> None:
-        """Note a delivered recall: one surfaced event a memory, and the memories' access statistics."""
+        """Note a delivered recall: one surfaced event a memory, and the memories' access statistics.
+
+        Returns when it is queued, before everything asked for later; a failure costs a statistic, never an answer, and
+        is counted in `StoreHealth.counters`.
+        """
         ...
 
     async def multipliers(self, memory_ids: Sequence[str]) -> dict[str, float]:

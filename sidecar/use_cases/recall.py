@@ -101,19 +101,12 @@ class Recall:
         semantic: SemanticIndex,
         clock: Clock,
         policy: RecallPolicy,
-        deliver: Callable[[RecallRecord], None],
     ) -> None:
-        """Take what is needed.
-
-        Args:
-            deliver: Notes a delivered recall, behind the answer's back.
-        """
         self._store = store
         self._catalog = catalog
         self._semantic = semantic
         self._clock = clock
         self._policy = policy
-        self._deliver = deliver
 
     async def run(self, caller: Caller, query: RecallQuery) -> RecallAnswer:
         """Return the memories that bear on the query, best first; empty when none does.
@@ -136,7 +129,7 @@ class Recall:
         now = self._clock.now()
         recall_id = ids.recall_id(int(now.timestamp() * 1000), self._clock.random_bytes(10))
         answer = replace(answer, recall_id=recall_id)
-        self._deliver(
+        await self._store.record_recall(
             RecallRecord(
                 recall_id=recall_id,
                 owner=caller.owner,

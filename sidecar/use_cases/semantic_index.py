@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from sidecar.domain.model import ModelFingerprint
-from sidecar.errors import EmbedderUnavailableError
+from sidecar.errors import EmbedderUnavailableError, StorageError
 from sidecar.ports import Embedder, Embedding, KeyMask, Keys, MemoryStore, VectorIndex
 
 _PAGE: Final = 4096
@@ -52,7 +52,7 @@ class IndexSnapshots(Protocol):
         """Replace the saved index.
 
         Raises:
-            OSError: If the disk refuses; the old one is still there.
+            StorageError: If the disk refuses; the old one is still there.
         """
         ...
 
@@ -179,10 +179,10 @@ class SemanticIndex:
             await asyncio.get_running_loop().run_in_executor(
                 self._batch_pool, self._snapshots.save, self._index, self.model_id
             )
-        except OSError as error:
+        except StorageError as error:
             self._unsaved_writes += pending
             self._count("index_save_failures")
-            log.warning("index not saved; it will be rebuilt", extra={"error": type(error).__name__})
+            log.warning("index not saved; it will be rebuilt", extra={"reason": error.reason})
 
     @property
     def model_id(self) -> str:

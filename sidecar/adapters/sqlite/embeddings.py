@@ -1,6 +1,7 @@
 """Vectors and the jobs that wait for one. Vectors are stored as float16: half the disk, cosines within 1e-3."""
 # ruff: noqa: S608 - only names and place holders of our own are put into statements; values are bound
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -13,7 +14,7 @@ from sidecar.adapters.sqlite.writer import Transaction
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.store_values import EmbedJob, JobCounts, ParkedJob
 from sidecar.errors import IndexRowError
-from sidecar.ports import Embedding
+from sidecar.ports import Embedding, Keys
 
 _STORED = np.dtype("<f2")
 _CURRENT = "(SELECT id FROM models WHERE is_current = 1)"
@@ -130,13 +131,23 @@ def parked_jobs(connection: apsw.Connection, *, limit: int) -> list[ParkedJob]:
     return [ParkedJob(*row) for row in rows]
 
 
-def load(connection: apsw.Connection, model_id: str, *, after_key: int, limit: int) -> list[tuple[int, Embedding]]:
+def embedded_keys(connection: apsw.Connection, model_id: str) -> Keys:
+    """See `MemoryStore.embedded_keys`."""
+    rows = fetch_all(
+        connection,
+        "SELECT e.key FROM embeddings e JOIN models d ON d.id = e.model WHERE d.model_id = ? ORDER BY e.key",
+        (model_id,),
+    )
+    return np.fromiter((row[0] for row in rows), np.int64, len(rows))
+
+
+def load(connection: apsw.Connection, model_id: str, keys: Sequence[int]) -> list[tuple[int, Embedding]]:
     """See `MemoryStore.embeddings`."""
     rows = fetch_all(
         connection,
         "SELECT e.key, e.windows, e.vector FROM embeddings e JOIN models d ON d.id = e.model "
-        "WHERE d.model_id = ? AND e.key > ? ORDER BY e.key LIMIT ?",
-        (model_id, after_key, limit),
+        "WHERE d.model_id = ? AND e.key IN (SELECT value FROM json_each(?)) ORDER BY e.key",
+        (model_id, json.dumps([int(key) for key in keys])),
     )
     return [(row[0], _unpacked(row[2], row[1])) for row in rows]
 

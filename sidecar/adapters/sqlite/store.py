@@ -49,7 +49,7 @@ from sidecar.domain.store_values import (
 )
 from sidecar.domain.word_selection import POSTING_BUDGET
 from sidecar.errors import StorageError
-from sidecar.ports import Clock, Embedding
+from sidecar.ports import Clock, Embedding, Keys
 
 _RECALL_RECORD: Final = "recall_record"
 
@@ -207,9 +207,13 @@ class SqliteStore:
         """See `MemoryStore.parked_jobs`."""
         return await self._readers.run(partial(embeddings.parked_jobs, limit=limit))
 
-    async def embeddings(self, model_id: str, *, after_key: int, limit: int) -> list[tuple[int, Embedding]]:
+    async def embedded_keys(self, model_id: str) -> Keys:
+        """See `MemoryStore.embedded_keys`."""
+        return await self._readers.run(partial(embeddings.embedded_keys, model_id=model_id))
+
+    async def embeddings(self, model_id: str, keys: Sequence[int]) -> list[tuple[int, Embedding]]:
         """See `MemoryStore.embeddings`."""
-        return await self._readers.run(partial(embeddings.load, model_id=model_id, after_key=after_key, limit=limit))
+        return await self._readers.run(partial(embeddings.load, model_id=model_id, keys=keys))
 
     # --- use ---
 

@@ -14,7 +14,7 @@ from sidecar.cli.bench.figures import Percentiles, percentiles
 from sidecar.ports import Embedder
 
 SAMPLES: Final = 300
-_WARM_UP: Final = 20
+WARM_UP: Final = 20
 _ROW_BYTES: Final = 400
 EMPTY_METHOD: Final = "/bench.Floor/Empty"
 _START_S: Final = 20.0
@@ -22,10 +22,10 @@ _START_S: Final = 20.0
 
 def timed(call: Callable[[int], object], count: int = SAMPLES) -> Percentiles:
     """Time `call(number)` after a warm-up; numbers start at 0 and go on rising."""
-    for number in range(_WARM_UP):
+    for number in range(WARM_UP):
         call(number)
     durations: list[float] = []
-    for number in range(_WARM_UP, _WARM_UP + count):
+    for number in range(WARM_UP, WARM_UP + count):
         started = time.perf_counter()
         call(number)
         durations.append((time.perf_counter() - started) * 1000)
@@ -54,7 +54,7 @@ def commit_floor(folder: Path) -> Percentiles:
 def rpc_floor(folder: Path, options: list[tuple[str, int]]) -> Percentiles:
     """Time an empty call to a server that does nothing, over a Unix socket where there are any."""
     target = f"unix:{folder / 'floor.sock'}" if sys.platform != "win32" else "127.0.0.1:0"
-    server = subprocess.Popen(
+    server = subprocess.Popen(  # noqa: S603 - our own command, no shell
         [sys.executable, "-m", "sidecar.cli.bench.empty_server", target],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

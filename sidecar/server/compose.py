@@ -1,0 +1,189 @@
+"""The composition root: the only place that picks adapters. Read it top to bottom."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import grpc.aio
+
+from sidecar.adapters.embedders.minilm_onnx import OnnxMiniLmEmbedder
+from sidecar.adapters.faiss.flat import FaissVectorIndex
+from sidecar.adapters.faiss.snapshots import FaissSnapshots
+from sidecar.adapters.redaction import SecretRedactor
+from sidecar.adapters.sqlite.store import SqliteStore
+from sidecar.adapters.system_clock import SystemClock
+from sidecar.api.v1 import admin_service_pb2_grpc, evidence_service_pb2_grpc, memory_service_pb2_grpc
+from sidecar.client.endpoint import DataFolder
+from sidecar.client.isolation import isolated_python
+from sidecar.config import Settings
+from sidecar.ports import Embedder
+from sidecar.rpc.admin_service import AdminServicer, Identity
+from sidecar.rpc.evidence_service import EvidenceServicer
+from sidecar.rpc.memory_service import MemoryServicer
+from sidecar.server.application import Run
+from sidecar.server.children import SupervisedChild
+from sidecar.use_cases.browse import Browse
+from sidecar.use_cases.catalog import MemoryCatalog
+from sidecar.use_cases.collect_evidence import CollectEvidence
+from sidecar.use_cases.embed_memories import EmbedMemories, EmbedPolicy
+from sidecar.use_cases.forget import Forget
+from sidecar.use_cases.recall import Recall, RecallPolicy
+from sidecar.use_cases.remember import Remember
+from sidecar.use_cases.report_status import ChildStatus, ReportStatus
+from sidecar.use_cases.semantic_index import SemanticIndex
+
+_WATCHER_LOG: Final = "watcher.log"
+
+
+class SidecarApplication:
+    """See `sidecar.server.application.Application`."""
+
+    def __init__(self, settings: Settings, run: Run) -> None:
+        self._settings = settings
+        self._run = run
+        self._folder = DataFolder(settings.home)
+        self._clock = SystemClock()
+        self._catalog = MemoryCatalog()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._store: SqliteStore | None = None
+        self._semantic: SemanticIndex | None = None
+        self._watcher = _watcher(settings, self._folder)
+        self._add_servicers: Callable[[grpc.aio.Server], None] | None = None
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """See `Application.problems`."""
+        problem = self._semantic.status.problem if self._semantic is not None else ""
+        return (problem,) if problem else ()
+
+    async def start(self) -> None:
+        """See `Application.start`."""
+        settings, clock, catalog = self._settings, self._clock, self._catalog
+        store = await asyncio.to_thread(
+            SqliteStore.open, self._folder.database_path, clock=clock, posting_budget=settings.word_posting_budget
+        )
+        self._store = store
+        catalog.apply(await store.catalog())
+        semantic = SemanticIndex(
+            store=store,
+            load_embedder=_embedder_loader(settings),
+            new_index=FaissVectorIndex,
+            snapshots=FaissSnapshots(self._folder.index_folder) if settings.index_snapshot else None,
+            cache_size=settings.query_cache_size,
+        )
+        self._semantic = semantic
+        redactor = SecretRedactor()
+        embedding = EmbedMemories(store=store, semantic=semantic, clock=clock, policy=_embed_policy(settings))
+        remember = Remember(
+            store=store, catalog=catalog, semantic=semantic, embedding=embedding, redactor=redactor, clock=clock
+        )
+        recall = Recall(store=store, catalog=catalog, semantic=semantic, clock=clock, policy=_recall_policy(settings))
+        browse = Browse(store=store, evidence=store)
+        status = ReportStatus(
+            store=store,
+            browse=browse,
+            semantic=semantic,
+            watcher=self._watcher_status,
+            counters=lambda: {"embed_failures": embedding.failures},
+            clock=clock,
+        )
+        memory_servicer = MemoryServicer(
+            remember=remember,
+            recall=recall,
+            browse=browse,
+            forget=Forget(store=store, catalog=catalog, semantic=semantic, recall=recall),
+        )
+        evidence_servicer = EvidenceServicer(collect=CollectEvidence(evidence=store, redactor=redactor, clock=clock))
+        admin_servicer = AdminServicer(
+            identity=self._identity(),
+            status=status,
+            store=store,
+            request_stop=lambda: self._run.stopper.request("a client asked for it"),
+        )
+
+        def add_servicers(server: grpc.aio.Server) -> None:
+            memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(memory_servicer, server)
+            evidence_service_pb2_grpc.add_EvidenceServiceServicer_to_server(evidence_servicer, server)
+            admin_service_pb2_grpc.add_AdminServiceServicer_to_server(admin_servicer, server)
+
+        self._add_servicers = add_servicers
+        self._tasks = [
+            asyncio.create_task(semantic.load(), name="load-meaning"),
+            asyncio.create_task(embedding.run(), name="embed-memories"),
+        ]
+        if settings.watcher:
+            self._watcher.start()
+
+    def add_to(self, server: grpc.aio.Server) -> None:
+        """See `Application.add_to`."""
+        if self._add_servicers is None:
+            raise RuntimeError("start the application first")
+        self._add_servicers(server)
+
+    async def stop(self) -> None:
+        """See `Application.stop`."""
+        await self._watcher.stop()
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        if self._semantic is not None:
+            await self._semantic.save()
+            await asyncio.to_thread(self._semantic.close)
+        if self._store is not None:
+            await self._store.close()
+
+    def _identity(self) -> Identity:
+        return Identity(
+            version=self._run.build.version,
+            protocol=self._run.build.protocol,
+            instance_id=self._run.holder.instance_id,
+            pid=self._run.holder.pid,
+            data_folder=str(self._folder.home),
+        )
+
+    def _watcher_status(self) -> ChildStatus:
+        report = self._watcher.report
+        return ChildStatus(str(report.state), report.pid, report.restarts, report.problem)
+
+
+def _watcher(settings: Settings, folder: DataFolder) -> SupervisedChild:
+    command = [*isolated_python(), "-m", "client_plugins.kit.watcher", "--home", str(folder.home)]
+    command += ["--clients", settings.watch_clients]
+    return SupervisedChild("watcher", command, log_path=folder.log_folder / _WATCHER_LOG)
+
+
+def _embedder_loader(settings: Settings) -> Callable[[], Embedder] | None:
+    if settings.embedder == "none":
+        return None
+    if settings.embedder == "sentence-transformers":
+        return lambda: _sentence_transformers(settings.embedder_model)
+    return OnnxMiniLmEmbedder
+
+
+def _sentence_transformers(model: str) -> Embedder:
+    # Imported for those alone who installed the extra.
+    from sidecar.adapters.embedders.sentence_transformers import SentenceTransformersEmbedder  # noqa: PLC0415
+
+    return SentenceTransformersEmbedder(model)
+
+
+def _embed_policy(settings: Settings) -> EmbedPolicy:
+    return EmbedPolicy(
+        batch_size=settings.embed_batch_size,
+        max_attempts=settings.embed_max_attempts,
+        backoff_s=settings.embed_backoff_s,
+        save_after_writes=settings.index_save_after_writes,
+    )
+
+
+def _recall_policy(settings: Settings) -> RecallPolicy:
+    return RecallPolicy(
+        floor=settings.recall_floor,
+        candidates=settings.candidates,
+        age_half_life_days=settings.age_half_life_days,
+        machine_weight=settings.machine_weight,
+        default_results=settings.default_results,
+    )
