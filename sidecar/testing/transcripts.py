@@ -36,7 +36,7 @@ class ClaudeCodeTranscript:
     """
 
     session: str = "0b0e7a54-7f9d-4b5c-8f5e-1d6b4a3c2e10"
-    cwd: str = "/home/someone/shop"
+    cwd: str = "/home/dev/shop"
     version: str = "2.1.197"
     agent_id: str = ""
     seed: str = "main"
@@ -48,7 +48,7 @@ class ClaudeCodeTranscript:
 
     def agent(self, *blocks: dict[str, object], message_id: str = "", **fields: object) -> str:
         """Add one record of the model's answer. Return its uuid."""
-        message = {
+        message: dict[str, object] = {
             "id": message_id or f"msg_{self._unique('message')}",
             "type": "message",
             "role": "assistant",
@@ -58,9 +58,9 @@ class ClaudeCodeTranscript:
         }
         return self.add("assistant", message, **fields)
 
-    def agent_text(self, text: str, **fields: object) -> str:
+    def agent_text(self, text: str, *, message_id: str = "", **fields: object) -> str:
         """Add a text of the model's. Return its uuid."""
-        return self.agent(text_block(text), **fields)
+        return self.agent(text_block(text), message_id=message_id, **fields)
 
     def call(self, name: str, arguments: object = None, *, call_id: str = "") -> str:
         """Add a tool's call. Return the call's id."""
@@ -109,7 +109,8 @@ class ClaudeCodeTranscript:
     def lines(self) -> list[bytes]:
         """Return the lines, each with its newline."""
         return [
-            json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" for record in self.records
+            json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
+            for record in self.records
         ]
 
     def to_bytes(self) -> bytes:
