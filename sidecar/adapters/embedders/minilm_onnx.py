@@ -11,7 +11,7 @@ import onnxruntime as ort
 import tokenizers
 
 from sidecar.adapters.embedders.packaged_files import package_folder, read_verified
-from sidecar.adapters.embedders.windows import window_starts
+from sidecar.adapters.embedders.windows import window_spans
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.text import normalise
 from sidecar.errors import EmbedderUnavailableError
@@ -99,10 +99,11 @@ class OnnxMiniLmEmbedder:
         """See `Embedder.close`. The model goes with the object."""
 
     def _windows_of(self, text_number: int, text: str) -> list[_Window]:
-        ids = self._tokenizer.encode(normalise(text), add_special_tokens=False).ids
+        encoding = self._tokenizer.encode(normalise(text), add_special_tokens=False)
+        ids, words = encoding.ids, encoding.word_ids
         return [
-            _Window(text_number, np.array([_CLS, *ids[start : start + _WINDOW_TOKENS], _SEP], np.int64))
-            for start in window_starts(len(ids), window_tokens=_WINDOW_TOKENS)
+            _Window(text_number, np.array([_CLS, *ids[start:end], _SEP], np.int64))
+            for start, end in window_spans(words, window_tokens=_WINDOW_TOKENS)
         ]
 
     def _run(self, windows: Sequence[_Window]) -> Embedding:
