@@ -77,7 +77,11 @@ test: setup ## Run the quick tests alone.
 slow: setup ## Run the tests that take minutes.
 	$(BIN)/python -m pytest -m slow --timeout 1800
 
-lab: setup ## Run the tests that need the real client programs.
+CLIENTS := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.171.0
+
+lab: setup ## Run the tests that need the real client programs, installed into .clients if npm is there.
+	@if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix .clients $(CLIENTS); \
+		else echo "npm is not installed: tests of clients that are not installed are skipped"; fi
 	$(BIN)/python -m pytest -m lab --timeout 1800
 
 clean: ## Remove caches and builds; .venv stays.
