@@ -11,7 +11,7 @@ import logging
 import os
 import subprocess
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -78,6 +78,7 @@ class SupervisedChild:
         command: Sequence[str],
         *,
         log_path: Path,
+        environment: Mapping[str, str] | None = None,
         policy: RestartPolicy | None = None,
         on_change: Callable[[ChildReport], None] | None = None,
     ) -> None:
@@ -87,12 +88,14 @@ class SupervisedChild:
             name: For the log and for messages.
             command: Program and arguments.
             log_path: Where its stdout and stderr go, mode 0600.
+            environment: Variables on top of those that every process of ours gets.
             policy: When it is started again.
             on_change: Called in the event loop when its state changes.
         """
         self._name = name
         self._command = tuple(command)
         self._log_path = log_path
+        self._environment = dict(environment or {})
         self._policy = policy or RestartPolicy()
         self._on_change = on_change
         self._report = ChildReport(ChildState.OFF)
@@ -154,7 +157,7 @@ class SupervisedChild:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
-                env=isolated_environment(),
+                env=isolated_environment() | self._environment,
                 cwd=self._log_path.parent,
                 close_fds=True,
                 start_new_session=True,

@@ -34,6 +34,7 @@ from sidecar.use_cases.report_status import ChildStatus, ReportStatus
 from sidecar.use_cases.semantic_index import SemanticIndex
 
 _WATCHER_LOG: Final = "watcher.log"
+_CLAUDE_CONFIG: Final = "CLAUDE_CONFIG_DIR"
 
 
 class SidecarApplication:
@@ -152,7 +153,8 @@ class SidecarApplication:
 def _watcher(settings: Settings, folder: DataFolder) -> SupervisedChild:
     command = [*isolated_python(), "-m", "client_plugins.kit.watcher", "--home", str(folder.home)]
     command += ["--clients", settings.watch_clients]
-    return SupervisedChild("watcher", command, log_path=folder.log_folder / _WATCHER_LOG)
+    environment = {_CLAUDE_CONFIG: settings.claude_config_dir} if settings.claude_config_dir else {}
+    return SupervisedChild("watcher", command, log_path=folder.log_folder / _WATCHER_LOG, environment=environment)
 
 
 def _embedder_loader(settings: Settings) -> Callable[[], Embedder] | None:

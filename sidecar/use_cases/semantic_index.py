@@ -223,7 +223,7 @@ class SemanticIndex:
         index = self._new_index(fingerprint.dim)
         await self._reconcile(index, stored, fingerprint.id)
         self._unsaved_writes += len(stored)
-        return index, "rebuilt" if len(stored) else "empty", loaded.reason
+        return (index, "rebuilt", loaded.reason) if len(stored) else (index, "empty", "")
 
     async def _reconcile(self, index: VectorIndex, stored: Keys, model_id: str) -> None:
         """Make the index hold exactly the stored keys. A key's vector never changes, so the keys tell all."""
