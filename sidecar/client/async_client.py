@@ -138,6 +138,12 @@ class AsyncSidecar:
         """List what sessions were shown."""
         return await self._call(methods.LIST_SESSIONS, request, deadline_s)
 
+    async def get_session(
+        self, request: evidence.GetSessionRequest, *, deadline_s: float | None = None
+    ) -> evidence.GetSessionResponse:
+        """Tell what each recall of a session showed."""
+        return await self._call(methods.GET_SESSION, request, deadline_s)
+
     async def get_status(
         self, request: admin.GetStatusRequest | None = None, *, deadline_s: float | None = None
     ) -> admin.GetStatusResponse:

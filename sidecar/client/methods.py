@@ -80,6 +80,7 @@ RESTORE_MEMORY: Final = Method(
 )
 LIST_CURSORS: Final = Method("EvidenceService", evidence.ListCursorsRequest, evidence.ListCursorsResponse)
 LIST_SESSIONS: Final = Method("EvidenceService", evidence.ListSessionsRequest, evidence.ListSessionsResponse)
+GET_SESSION: Final = Method("EvidenceService", evidence.GetSessionRequest, evidence.GetSessionResponse)
 STREAM_EVIDENCE_PATH: Final = "/sidecar.api.v1.EvidenceService/StreamEvidence"
 GET_STATUS: Final = Method("AdminService", admin.GetStatusRequest, admin.GetStatusResponse)
 # A repeat could reach the next sidecar and stop that one too.

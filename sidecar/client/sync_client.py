@@ -134,6 +134,12 @@ class Sidecar:
         """List what sessions were shown."""
         return self._call(methods.LIST_SESSIONS, request, deadline_s)
 
+    def get_session(
+        self, request: evidence.GetSessionRequest, *, deadline_s: float | None = None
+    ) -> evidence.GetSessionResponse:
+        """Tell what each recall of a session showed."""
+        return self._call(methods.GET_SESSION, request, deadline_s)
+
     def get_status(
         self, request: admin.GetStatusRequest | None = None, *, deadline_s: float | None = None
     ) -> admin.GetStatusResponse:

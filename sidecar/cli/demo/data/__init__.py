@@ -1,0 +1,1 @@
+"""The made-up project and its recorded sessions."""
