@@ -30,6 +30,7 @@ READER_FAILED: Final = "reader_failed"
 
 # Clients rewrite at most the last few lines in place (Cursor replaces one).
 _REMEMBERED_LINES: Final = 8
+_LONG_LINE_BYTES: Final = 1 << 20
 _BARE_EVENT_BYTES: Final = 300
 _ID_BYTES: Final = 32
 
@@ -142,8 +143,8 @@ class TranscriptTail:
         self._marks: deque[_Mark] = deque(maxlen=_REMEMBERED_LINES)
         self._marks.append(_mark_of(cursor) if cursor else _BEGINNING)
         self._pending: _Filling | None = None
-        # Up to here the unfinished last line has no newline; saves reading a growing line again and again.
-        self._barren_until = 0
+        # A stretch without newline, from the beginning of an unfinished line; saves reading a long one each time.
+        self._barren = range(0)
         if cursor is not None and cursor.parser_version != plugin.parser_version:
             self._start_again_from([_BEGINNING])
 
@@ -188,7 +189,7 @@ class TranscriptTail:
 
     def _start_again_from(self, marks: list[_Mark]) -> None:
         self._generation += 1
-        self._barren_until = 0
+        self._barren = range(0)
         self._marks = deque(marks, maxlen=_REMEMBERED_LINES)
 
     def _stands(self, file: BinaryIO, state: FileState, mark: _Mark) -> bool:
@@ -197,11 +198,12 @@ class TranscriptTail:
     def _has_line(self, file: BinaryIO, state: FileState) -> bool:
         if state.size <= self.offset:
             return False
-        if self._barren_until <= self.offset or self._barren_until > state.size:
+        is_known_barren = self._barren.start == self.offset and self._barren.stop <= state.size
+        if not is_known_barren or len(self._barren) < _LONG_LINE_BYTES:
             return True
-        if has_newline_from(file, self._barren_until):
+        if has_newline_from(file, self._barren.stop):
             return True
-        self._barren_until = file.tell()
+        self._barren = range(self.offset, file.tell())
         return False
 
     def _fill(self, file: BinaryIO) -> _Filling:
@@ -217,7 +219,7 @@ class TranscriptTail:
                 continue
             skipped = skip_line(file, line) if len(line) > self._limits.line_bytes else None
             if skipped is None:
-                self._barren_until = file.tell()
+                self._barren = range(filling.position.offset, file.tell())
                 break
             more, line_hash = skipped
             filling.add(LineReading(skipped=TOO_LONG), length=len(line) + more, line_hash=line_hash)
