@@ -11,7 +11,6 @@ from typing import Final, Protocol
 
 from sidecar.domain.evidence import CREDITING_RELATIONS, UsageEvent, UsageSource, Valence
 from sidecar.domain.memory import Link, Relation
-from sidecar.domain.namespace import PROJECT_PREFIX
 from sidecar.domain.reinforcement import WINDOW_DAYS, Evidence, multiplier
 
 FULL_WEIGHT: Final = 1.0
@@ -109,11 +108,6 @@ def make_claims(
         for link in dict.fromkeys(links)
         if link.relation in CREDITING_RELATIONS
     ]
-
-
-def project_of(namespace: str) -> str:
-    """Return the project that a namespace belongs to; empty for `global`."""
-    return namespace.removeprefix(PROJECT_PREFIX) if namespace.startswith(PROJECT_PREFIX) else ""
 
 
 def settle(rows: ConfirmationRows, claim: Claim, *, at: datetime) -> bool:

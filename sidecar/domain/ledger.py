@@ -68,7 +68,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call as stored; `shown` is `UNANSWERED` until its result is read."""
+    """A tool call as stored; `shown` is `UNANSWERED` until its result is read, `tool` empty until the call is."""
 
     call_id: str
     thread_id: int
@@ -76,6 +76,7 @@ class Call:
     shown: Shown
     is_answered: bool
     at: datetime
+    tool: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +189,8 @@ def _take(rows: LedgerRows, event: EvidenceEvent, tally: _Tally, *, now: datetim
     match event.payload:
         case TextSpoken(kind=kind, text=text):
             _add_slice(rows, rows.thread(event.thread, at=event.at), kind, text, at=event.at)
-        case RecallCalled(call_id=call_id):
-            _open_call(rows, event, call_id, CallKind.RECALL, tally, now=now)
+        case RecallCalled(call_id=call_id, tool=tool):
+            _open_call(rows, event, call_id, CallKind.RECALL, tally, now=now, tool=tool)
         case RememberCalled(call_id=call_id):
             _open_call(rows, event, call_id, CallKind.REMEMBER, tally, now=now)
         case ToolCalled(call_id=call_id, name=name, text=text):
@@ -203,7 +204,14 @@ def _take(rows: LedgerRows, event: EvidenceEvent, tally: _Tally, *, now: datetim
 
 
 def _open_call(
-    rows: LedgerRows, event: EvidenceEvent, call_id: str, kind: CallKind, tally: _Tally, *, now: datetime
+    rows: LedgerRows,
+    event: EvidenceEvent,
+    call_id: str,
+    kind: CallKind,
+    tally: _Tally,
+    *,
+    now: datetime,
+    tool: str = "",
 ) -> bool:
     """Store a call and tell whether it is new; a copy in another session changes nothing."""
     client = event.thread.client
@@ -211,7 +219,7 @@ def _open_call(
     if known is not None and known.kind is not CallKind.UNSEEN:
         return False
     thread = rows.thread(event.thread, at=event.at)
-    call = Call(call_id, thread.id, kind, UNANSWERED, is_answered=False, at=event.at)
+    call = Call(call_id, thread.id, kind, UNANSWERED, is_answered=False, at=event.at, tool=tool)
     rows.save_call(client, call)
     tally.recalls += kind is CallKind.RECALL
     if known is not None:

@@ -7,9 +7,12 @@ from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_
 from sidecar.adapters.sqlite.values import from_us
 from sidecar.domain.evidence import (
     SessionCoverage,
+    SessionRecall,
     SessionThread,
+    Shown,
     ShownState,
     SliceKind,
+    UnknownReason,
     UsageSource,
     Valence,
 )
@@ -27,6 +30,29 @@ def sessions(connection: apsw.Connection, owner: str, *, limit: int) -> list[Ses
         (owner, limit),
     )
     return [_coverage(connection, owner, row) for row in rows]
+
+
+def session_recalls(connection: apsw.Connection, owner: str, client: str, session: str) -> list[SessionRecall]:
+    """See `EvidenceStore.session_recalls`."""
+    used = {
+        row[0]
+        for row in fetch_all(
+            connection,
+            "SELECT DISTINCT u.memory_id FROM evidence_sessions e JOIN shown s ON s.thread = e.id "
+            "JOIN usage_events u ON u.owner = s.owner AND u.memory_id = s.memory_id "
+            "WHERE e.owner = ?1 AND e.client = ?2 AND e.session = ?3 AND u.client = ?2 AND u.session = ?3 "
+            "AND u.valence = ?4",
+            (owner, client, session, Valence.USEFUL),
+        )
+    }
+    rows = fetch_all(
+        connection,
+        "SELECT c.call_id, c.tool, e.agent_id, c.at, c.state, c.memory_ids, c.reason FROM evidence_sessions e "
+        "JOIN evidence_calls c ON c.thread = e.id "
+        "WHERE e.owner = ? AND e.client = ? AND e.session = ? AND c.kind = ? ORDER BY c.id",
+        (owner, client, session, CallKind.RECALL),
+    )
+    return [_session_recall(row, used) for row in rows]
 
 
 def slices(
@@ -53,6 +79,18 @@ def slices(
 def missing_ids(connection: apsw.Connection) -> int:
     """Return how many shown ids no memory of their owner had."""
     return int(fetch_value(connection, "SELECT coalesce(sum(missing_ids), 0) FROM evidence_sessions"))
+
+
+def _session_recall(row: Row, used: set[str]) -> SessionRecall:
+    memory_ids = tuple(row[5].split())
+    return SessionRecall(
+        call_id=row[0],
+        tool=row[1],
+        agent_id=row[2],
+        at=from_us(row[3]),
+        shown=Shown(ShownState(row[4]), memory_ids, UnknownReason(row[6]) if row[6] else None),
+        used_memory_ids=tuple(memory_id for memory_id in memory_ids if memory_id in used),
+    )
 
 
 def _coverage(connection: apsw.Connection, owner: str, row: Row) -> SessionCoverage:

@@ -133,26 +133,30 @@ class SqliteLedgerRows(SqliteConfirmationRows):
         """See `LedgerRows.call`."""
         row = fetch_one(
             self._connection,
-            "SELECT call_id, thread, kind, state, reason, memory_ids, is_answered, at FROM evidence_calls "
+            "SELECT call_id, thread, kind, state, reason, memory_ids, is_answered, at, tool FROM evidence_calls "
             "WHERE owner = ? AND client = ? AND call_id = ?",
             (self._owner, client, call_id),
         )
         if row is None:
             return None
         shown = Shown(ShownState(row[3]), tuple(row[5].split()), UnknownReason(row[4]) if row[4] else None)
-        return Call(row[0], row[1], CallKind(row[2]), shown, bool(row[6]), from_us(row[7]))
+        return Call(row[0], row[1], CallKind(row[2]), shown, bool(row[6]), from_us(row[7]), row[8])
 
     def save_call(self, client: str, call: Call) -> None:
         """See `LedgerRows.save_call`."""
         self._connection.execute(
-            "INSERT OR REPLACE INTO evidence_calls (owner, client, call_id, thread, kind, state, reason, memory_ids, "
-            "is_answered, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO evidence_calls (owner, client, call_id, thread, kind, tool, state, reason, memory_ids, "
+            "is_answered, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (owner, client, call_id) DO UPDATE SET thread = excluded.thread, kind = excluded.kind, "
+            "tool = excluded.tool, state = excluded.state, reason = excluded.reason, "
+            "memory_ids = excluded.memory_ids, is_answered = excluded.is_answered, at = excluded.at",
             (
                 self._owner,
                 client,
                 call.call_id,
                 call.thread_id,
                 call.kind,
+                call.tool,
                 call.shown.state,
                 call.shown.reason or "",
                 " ".join(call.shown.memory_ids),

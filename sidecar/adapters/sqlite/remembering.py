@@ -14,7 +14,7 @@ from sidecar.adapters.sqlite.usage import SqliteConfirmationRows
 from sidecar.adapters.sqlite.values import catalog_of, metadata_text, to_us
 from sidecar.adapters.sqlite.words import add_words
 from sidecar.adapters.sqlite.writer import Transaction
-from sidecar.domain.confirmation import make_claims, project_of, settle
+from sidecar.domain.confirmation import make_claims, settle
 from sidecar.domain.memory import Link, Memory, MemoryState, Relation
 from sidecar.domain.store_values import AddOutcome, CatalogRow, NewMemory
 from sidecar.errors import DuplicateMemoryError, MemoryNotForgottenError, MemoryNotFoundError, RequestKeyReusedError
@@ -183,7 +183,7 @@ class AddMemory:
             source_id=memory.id,
             client=memory.client,
             session=memory.session,
-            project=project_of(memory.namespace),
+            project=self.new.project,
             at=memory.created_at,
         )
         rows = SqliteConfirmationRows(connection, memory.owner)

@@ -22,6 +22,7 @@ from sidecar.domain.evidence import (
     BatchOutcome,
     EvidenceBatch,
     SessionCoverage,
+    SessionRecall,
     SessionThread,
     SliceKind,
     TranscriptCursor,
@@ -218,10 +219,7 @@ class SqliteStore:
     # --- use ---
 
     async def record_recall(self, record: RecallRecord) -> None:
-        """See `MemoryStore.record_recall`.
-
-        Returns as soon as it is queued and never fails: a failure is counted in `StoreHealth.counters`.
-        """
+        """See `MemoryStore.record_recall`."""
         self._writer.submit_nowait(partial(usage.record_recall, record=record), what=_RECALL_RECORD)
 
     async def multipliers(self, memory_ids: Sequence[str]) -> dict[str, float]:
@@ -241,6 +239,10 @@ class SqliteStore:
     async def sessions(self, owner: str, *, limit: int) -> list[SessionCoverage]:
         """See `EvidenceStore.sessions`."""
         return await self._readers.run(partial(coverage.sessions, owner=owner, limit=limit))
+
+    async def session_recalls(self, owner: str, client: str, session: str) -> list[SessionRecall]:
+        """See `EvidenceStore.session_recalls`."""
+        return await self._readers.run(partial(coverage.session_recalls, owner=owner, client=client, session=session))
 
     async def usage_events(self, owner: str, memory_id: str) -> list[UsageEvent]:
         """See `EvidenceStore.usage_events`."""

@@ -19,19 +19,22 @@ CREATE INDEX evidence_sessions_last_seen ON evidence_sessions (owner, last_seen_
 -- Digests of every event taken, of owner, client, kind and the event's id; kept for ever.
 CREATE TABLE evidence_events (digest BLOB PRIMARY KEY) STRICT, WITHOUT ROWID;
 
+-- `id` counts in the order in which calls, or their answers, were first reported.
 CREATE TABLE evidence_calls (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     owner TEXT NOT NULL,
     client TEXT NOT NULL,
     call_id TEXT NOT NULL,
     thread INTEGER NOT NULL REFERENCES evidence_sessions (id),
     kind TEXT NOT NULL,
+    tool TEXT NOT NULL,
     state TEXT NOT NULL,
     reason TEXT NOT NULL,
     memory_ids TEXT NOT NULL,
     is_answered INTEGER NOT NULL,
     at INTEGER NOT NULL,
-    PRIMARY KEY (owner, client, call_id)
-) STRICT, WITHOUT ROWID;
+    UNIQUE (owner, client, call_id)
+) STRICT;
 
 CREATE INDEX evidence_calls_thread ON evidence_calls (thread, kind);
 

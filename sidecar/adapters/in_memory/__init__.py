@@ -1,0 +1,1 @@
+"""The light twin of the SQLite store: dicts, no files, the same contract."""

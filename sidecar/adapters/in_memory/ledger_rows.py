@@ -1,0 +1,161 @@
+"""The ledger's rows in plain collections. The rules are in sidecar.domain.ledger and confirmation."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sidecar.adapters.in_memory.tables import Tables, ThreadEntry
+from sidecar.domain.confirmation import Claim
+from sidecar.domain.evidence import SessionThread, UsageEvent, Valence
+from sidecar.domain.ledger import Call, Slice, Thread
+from sidecar.domain.reinforcement import Evidence
+
+
+class InMemoryLedgerRows:
+    """See `LedgerRows`."""
+
+    def __init__(self, tables: Tables, owner: str) -> None:
+        self._tables = tables
+        self._owner = owner
+
+    @property
+    def owner(self) -> str:
+        """See `ConfirmationRows.owner`."""
+        return self._owner
+
+    # --- confirmation ---
+
+    def was_shown(self, client: str, session: str, memory_id: str) -> bool:
+        """See `ConfirmationRows.was_shown`."""
+        by_transcript = any(
+            (entry.thread.client, entry.thread.session) == (client, session)
+            and any(shown_id == memory_id for shown_id, _ in entry.shown)
+            for entry in self._own_threads()
+        )
+        return by_transcript or any(
+            (event.client, event.session) == (client, session)
+            for event in self._tables.surfaced(self._owner, memory_id)
+        )
+
+    def was_delivered(self, client: str, project: str, memory_id: str, *, since: datetime, until: datetime) -> bool:
+        """See `ConfirmationRows.was_delivered`."""
+        recalls = [self._tables.recalls[event.recall_id] for event in self._tables.surfaced(self._owner, memory_id)]
+        return any(
+            (record.client, record.project) == (client, project) and since <= record.at <= until for record in recalls
+        )
+
+    def save_claim(self, claim: Claim) -> None:
+        """See `ConfirmationRows.save_claim`."""
+        self._tables.claims[self._owner, claim.source_id, claim.target_id, claim.relation] = claim
+
+    def claims_of(self, source_id: str) -> Sequence[Claim]:
+        """See `ConfirmationRows.claims_of`."""
+        return [claim for claim in self._own_claims() if claim.source_id == source_id]
+
+    def claims_on(self, client: str, session: str, target_id: str) -> Sequence[Claim]:
+        """See `ConfirmationRows.claims_on`."""
+        asked = (client, session, target_id)
+        return [claim for claim in self._own_claims() if (claim.client, claim.session, claim.target_id) == asked]
+
+    def add_use(self, event: UsageEvent, *, occasion: str) -> bool:
+        """See `ConfirmationRows.add_use`."""
+        return self._tables.add_usage(event, occasion=occasion)
+
+    def withdraw_use(self, event: UsageEvent, *, occasion: str) -> None:
+        """See `ConfirmationRows.withdraw_use`."""
+        identity = (event.owner, event.memory_id, occasion, event.valence, event.source or "")
+        self._tables.usage = [entry for entry in self._tables.usage if entry.identity != identity]
+
+    def credits(self, memory_id: str, *, since: datetime) -> Sequence[UsageEvent]:
+        """See `ConfirmationRows.credits`."""
+        return [
+            entry.event
+            for entry in self._tables.usage
+            if entry.event.owner == self._owner
+            and entry.event.credited_id == memory_id
+            and entry.event.at >= since
+            and entry.event.valence is not Valence.SURFACED
+        ]
+
+    def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:  # noqa: ARG002
+        """See `ConfirmationRows.save_multiplier`; only the value is kept."""
+        self._tables.multipliers[self._owner, memory_id] = value
+
+    # --- ledger ---
+
+    def mark_seen(self, digest: bytes) -> bool:
+        """See `LedgerRows.mark_seen`."""
+        is_new = digest not in self._tables.seen_events
+        self._tables.seen_events.add(digest)
+        return is_new
+
+    def thread(self, thread: SessionThread, *, at: datetime) -> Thread:
+        """See `LedgerRows.thread`; project and version are those it was last seen with."""
+        identity = (thread.client, thread.session, thread.agent_id)
+        for entry in self._own_threads():
+            known = entry.thread
+            if (known.client, known.session, known.agent_id) == identity:
+                break
+        else:
+            entry = ThreadEntry(len(self._tables.threads) + 1, self._owner, thread, at, at)
+            self._tables.threads[entry.id] = entry
+        entry.first_seen_at = min(entry.first_seen_at, at)
+        entry.last_seen_at = max(entry.last_seen_at, at)
+        entry.thread = replace(
+            entry.thread,
+            project=thread.project or entry.thread.project,
+            client_version=thread.client_version or entry.thread.client_version,
+        )
+        return self.thread_by_id(entry.id)
+
+    def thread_by_id(self, thread_id: int) -> Thread:
+        """See `LedgerRows.thread_by_id`."""
+        entry = self._tables.threads[thread_id]
+        slice_bytes = sum(piece.size_bytes for _, piece in entry.slices)
+        return Thread(entry.id, entry.thread.client, entry.thread.session, bool(entry.shown), slice_bytes)
+
+    def call(self, client: str, call_id: str) -> Call | None:
+        """See `LedgerRows.call`."""
+        return self._tables.calls.get((self._owner, client, call_id))
+
+    def save_call(self, client: str, call: Call) -> None:
+        """See `LedgerRows.save_call`."""
+        self._tables.calls[self._owner, client, call.call_id] = call
+
+    def existing(self, memory_ids: Sequence[str]) -> list[str]:
+        """See `LedgerRows.existing`."""
+        return [memory_id for memory_id in memory_ids if self._tables.find(self._owner, memory_id) is not None]
+
+    def count_missing(self, thread_id: int, count: int) -> None:
+        """See `LedgerRows.count_missing`."""
+        self._tables.threads[thread_id].missing_ids += count
+
+    def add_shown(self, thread: Thread, memory_id: str, call: Call, *, at: datetime) -> bool:
+        """See `LedgerRows.add_shown`."""
+        shown = self._tables.threads[thread.id].shown
+        if (memory_id, call.call_id) in shown:
+            return False
+        shown[memory_id, call.call_id] = (at, self._tables.last_slice)
+        self._tables.judge_jobs.setdefault((self._owner, thread.client, thread.session, memory_id), thread.id)
+        return True
+
+    def add_slice(self, thread: Thread, piece: Slice) -> None:
+        """See `LedgerRows.add_slice`."""
+        self._tables.last_slice += 1
+        self._tables.threads[thread.id].slices.append((self._tables.last_slice, piece))
+
+    def count_dropped_slice(self, thread_id: int) -> None:
+        """See `LedgerRows.count_dropped_slice`."""
+        self._tables.threads[thread_id].dropped_slices += 1
+
+    def keep_last_slices(self, thread_id: int, *, count: int, size_bytes: int) -> None:
+        """See `LedgerRows.keep_last_slices`."""
+        slices = self._tables.threads[thread_id].slices
+        while len(slices) > 1 and (len(slices) > count or sum(piece.size_bytes for _, piece in slices) > size_bytes):
+            del slices[0]
+
+    def _own_threads(self) -> list[ThreadEntry]:
+        return [entry for entry in self._tables.threads.values() if entry.owner == self._owner]
+
+    def _own_claims(self) -> list[Claim]:
+        return [claim for (owner, *_), claim in self._tables.claims.items() if owner == self._owner]

@@ -1,0 +1,117 @@
+"""What the in-memory store holds, as plain collections. No rules."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sidecar.domain.confirmation import Claim
+from sidecar.domain.evidence import SessionThread, TranscriptCursor, UsageEvent, Valence
+from sidecar.domain.ledger import Call, Slice
+from sidecar.domain.memory import Memory, Relation
+from sidecar.domain.store_values import AddOutcome, Edge, RecallRecord
+from sidecar.ports import Embedding
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOutcome:
+    """What the first request with a key led to."""
+
+    digest: str
+    outcome: AddOutcome
+    at: datetime
+
+
+@dataclass(slots=True)
+class Job:
+    """A memory that waits for its vector; parked without a next try."""
+
+    attempts: int
+    next_try_at: datetime | None
+    queued_at: datetime
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class ThreadEntry:
+    """What is kept of one session thread."""
+
+    id: int
+    owner: str
+    thread: SessionThread
+    first_seen_at: datetime
+    last_seen_at: datetime
+    missing_ids: int = 0
+    dropped_slices: int = 0
+    slices: list[tuple[int, Slice]] = field(default_factory=list)
+    shown: dict[tuple[str, str], tuple[datetime, int]] = field(default_factory=dict)
+    """(memory id, call id) to when it was shown and the number of the last slice before."""
+
+
+@dataclass(slots=True)
+class UsageEntry:
+    """A usage event with its number and what it may count once for."""
+
+    number: int
+    event: UsageEvent
+    occasion: str
+
+    @property
+    def identity(self) -> tuple[str, str, str, str, str]:
+        """What there is only one event of."""
+        event = self.event
+        return event.owner, event.memory_id, self.occasion, event.valence, event.source or ""
+
+
+@dataclass(slots=True)
+class Tables:
+    """All of it."""
+
+    memories: dict[int, Memory] = field(default_factory=dict)
+    keys: dict[str, int] = field(default_factory=dict)
+    successors: dict[int, str] = field(default_factory=dict)
+    """Key to the id of the successor, also while the memory is forgotten."""
+    first_accessed: dict[int, datetime] = field(default_factory=dict)
+    tokens: dict[int, Counter[str]] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+    kept_outcomes: dict[tuple[str, str], KeptOutcome] = field(default_factory=dict)
+    vectors: dict[tuple[str, int], Embedding] = field(default_factory=dict)
+    jobs: dict[int, Job] = field(default_factory=dict)
+    model_id: str = ""
+    recalls: dict[str, RecallRecord] = field(default_factory=dict)
+    usage: list[UsageEntry] = field(default_factory=list)
+    claims: dict[tuple[str, str, str, Relation], Claim] = field(default_factory=dict)
+    multipliers: dict[tuple[str, str], float] = field(default_factory=dict)
+    seen_events: set[bytes] = field(default_factory=set)
+    threads: dict[int, ThreadEntry] = field(default_factory=dict)
+    calls: dict[tuple[str, str, str], Call] = field(default_factory=dict)
+    judge_jobs: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
+    """(owner, client, session, memory id) to the thread that saw it first."""
+    cursors: dict[tuple[str, str, str], TranscriptCursor] = field(default_factory=dict)
+    last_key: int = 0
+    last_edge: int = 0
+    last_slice: int = 0
+    last_usage: int = 0
+
+    def find(self, owner: str, memory_id: str) -> Memory | None:
+        """Return an owner's memory, None if there is none of that id."""
+        memory = self.memories.get(self.keys.get(memory_id, 0))
+        return memory if memory is not None and memory.owner == owner else None
+
+    def add_usage(self, event: UsageEvent, *, occasion: str) -> bool:
+        """Store an event unless its occasion has it already, and tell whether it was new."""
+        entry = UsageEntry(self.last_usage + 1, event, occasion)
+        if any(entry.identity == other.identity for other in self.usage):
+            return False
+        self.last_usage = entry.number
+        self.usage.append(entry)
+        return True
+
+    def surfaced(self, owner: str, memory_id: str) -> list[UsageEvent]:
+        """Return the events of the memory's deliveries."""
+        return [
+            entry.event
+            for entry in self.usage
+            if entry.event.owner == owner
+            and entry.event.memory_id == memory_id
+            and entry.event.valence is Valence.SURFACED
+        ]
