@@ -1,0 +1,26 @@
+"""Starts the bridge: takes the wire first, so that nothing that is imported later can write on it."""
+
+import gc
+import os
+import sys
+
+from client_plugins.mcp_bridge.wire import Wire
+
+
+def main() -> int:
+    """Serve until the client closes stdin or is gone. Does not return when it served: whatever still runs is ended."""
+    wire = Wire.take()
+    # The SDK makes some 100,000 objects that stay; looking for garbage among them takes a fifth of the start.
+    gc.disable()
+    from client_plugins.mcp_bridge.bridge import serve  # noqa: PLC0415 - only now that stdout is safe
+
+    gc.freeze()
+    gc.enable()
+    serve(wire)
+    sys.stderr.flush()
+    # A thread may still wait for an answer of the sidecar, which nobody is there to read any more.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""A tool as every client takes it: flat schema, no unknown arguments, errors that an agent can act on."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
+
+_REFERENCE: Final = "$ref"
+_DEFINITIONS: Final = "$defs"
+_MAX_PROBLEMS: Final = 5
+
+
+class StrictModel(BaseModel):
+    """An object whose unknown keys are errors: a mistyped option must not be taken for its default."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class StrictTool(Tool):
+    """Refuses unknown arguments, and says what is wrong with an argument in one line."""
+
+    async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:  # noqa: FBT001, FBT002 - as the SDK has it
+        """See `Tool.run`."""
+        try:
+            return await super().run(arguments, context, convert_result)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(_problems(error.__cause__, list(self.parameters["properties"]))) from error.__cause__
+            raise
+
+
+def strict_tool(
+    function: Callable[..., Awaitable[Any]],
+    *,
+    name: str,
+    title: str,
+    description: str,
+    annotations: ToolAnnotations,
+    meta: dict[str, Any] | None = None,
+) -> Tool:
+    """Return the tool that calls this function; its schemas come from the function's annotations."""
+    tool = StrictTool.from_function(
+        function, name=name, title=title, description=description, annotations=annotations, meta=meta
+    )
+    loose = tool.fn_metadata.arg_model
+    forbidding = {"model_config": ConfigDict(extra="forbid"), "__module__": __name__}
+    strict = cast("type[ArgModelBase]", type(loose.__name__, (loose,), forbidding))
+    tool.fn_metadata.arg_model = strict
+    tool.parameters = flat_schema(strict.model_json_schema(by_alias=True))
+    if tool.fn_metadata.output_schema is not None:
+        tool.fn_metadata.output_schema = flat_schema(tool.fn_metadata.output_schema)
+    return tool
+
+
+def flat_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema with definitions put in where they are named, and without titles: some clients know neither."""
+    definitions = schema.get(_DEFINITIONS, {})
+
+    def flatten(node: Any, *, is_schema: bool) -> Any:
+        if isinstance(node, list):
+            return [flatten(item, is_schema=is_schema) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if is_schema and _REFERENCE in node:
+            target = definitions[node[_REFERENCE].rpartition("/")[2]]
+            node = {**target, **{key: value for key, value in node.items() if key != _REFERENCE}}
+        # Below `properties` a key is a name of ours, and `title` could be one.
+        dropped = {"title", _DEFINITIONS} if is_schema else set()
+        return {
+            key: flatten(value, is_schema=not (is_schema and key == "properties"))
+            for key, value in node.items()
+            if key not in dropped
+        }
+
+    flat = flatten(schema, is_schema=True)
+    assert isinstance(flat, dict)
+    return flat
+
+
+def _problems(error: ValidationError, names: list[str]) -> str:
+    told = []
+    for problem in error.errors(include_url=False)[:_MAX_PROBLEMS]:
+        where = ".".join(str(part) for part in problem["loc"]) or "arguments"
+        if problem["type"] == "extra_forbidden":
+            told.append(f"{where}: there is no such argument")
+        else:
+            told.append(f"{where}: {problem['msg']}")
+    return f"{'; '.join(told)}. Nothing was done. Arguments are {', '.join(names)}."
