@@ -190,7 +190,8 @@ def _show_recall(output: Output, answer: service.RecallResponse, *, explain: boo
         output.line(f"{number}. {rendering.heading(found, now=now)}", style="bold")
         output.line(found.memory.content, indent=3)
         if explain:
-            output.line(rendering.score_parts(found), style="dim", indent=3)
+            for line in rendering.score_parts(found):
+                output.line(line, style="dim", indent=3)
     if answer.total_matched > answer.total:
         output.note(f"{answer.total} of {answer.total_matched}; `--limit` shows more.")
 

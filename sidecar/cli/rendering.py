@@ -56,8 +56,8 @@ def heading(found: service.RecalledMemory, *, now: datetime) -> str:
     return "  ".join(parts)
 
 
-def score_parts(found: service.RecalledMemory) -> str:
-    """Return how the score came about, in one line."""
+def score_parts(found: service.RecalledMemory) -> list[str]:
+    """Return how the score came about: the factors, and what the relevance was made from."""
     parts = found.score_parts
     seen = [f"similarity {found.similarity:.2f}"] if found.HasField("similarity") else []
     seen += [f"words {parts.word_score:.2f}"] if parts.HasField("word_score") else []
@@ -65,7 +65,7 @@ def score_parts(found: service.RecalledMemory) -> str:
         f"relevance {parts.relevance:.2f} × type {parts.type_weight:.2f} × age {parts.age_factor:.2f}"
         f" × source {parts.provenance_factor:.2f} × use {parts.reinforcement:.2f}"
     )
-    return f"{factors} ({', '.join(seen)})" if seen else factors
+    return [factors, *([f"relevance from {', '.join(seen)}"] if seen else [])]
 
 
 def redactions(found: "list[pb.Redaction]") -> str:

@@ -197,8 +197,9 @@ def _forget_each(
 
 def _show_forgotten(output: Output, answer: service.ForgetMemoriesResponse, *, is_purge: bool) -> None:
     for memory_id in answer.deleted_ids:
-        how = "Purged" if is_purge else "Forgotten"
-        output.line(f"{how}: {memory_id}" + ("" if is_purge else f"   (undo: sidecar restore {memory_id})"))
+        output.line(f"{'Purged' if is_purge else 'Forgotten'}: {memory_id}")
+        if not is_purge:
+            output.line(f"undo: sidecar restore {memory_id}", indent=3)
     _show_skipped(output, answer)
     if not answer.deleted_ids and not answer.skipped:
         output.note("No memory is near enough to that; nothing was changed. A lower `--similarity-floor` finds more.")

@@ -1,0 +1,112 @@
+"""What commands print: safe for a terminal, 80 columns without one, one JSON document for scripts."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from sidecar.api.plain import plain
+from sidecar.api.v1 import memory_pb2 as pb
+from sidecar.api.v1 import memory_service_pb2 as service
+from sidecar.cli.output import Output
+from sidecar.domain.display import one_line, visible
+from sidecar.errors import InvalidInputError, all_errors
+
+MEMORY_ID = "mem_01J8ZQ4T7N9V2B6K3M5X8C0D1F"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("a\rb\x00\x08c\x9b2J", "a\\x0db\\x00\\x08c\\x9b2J"),
+        ("user\u202etxt.exe", "user\\u{202e}txt.exe"),
+        ("hidden\U000e0041tag", "hidden\\u{e0041}tag"),
+        ("line\u2028break", "line\\u{2028}break"),
+        ("tab\tand\nline feed, äöü 日本 👩‍💻", "tab\tand\nline feed, äöü 日本 👩‍💻"),
+    ],
+)
+def test_harmful_characters_are_written_out(text: str, shown: str) -> None:
+    """Stored text can neither steer a terminal nor read otherwise than it is; ordinary text is untouched."""
+    assert visible(text) == shown
+
+
+def test_every_control_character_is_written_out() -> None:
+    """No control character but tab and line feed gets through, C1 included."""
+    controls = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"]
+    assert not [character for character in controls if character in visible(f"x{character}y")]
+
+
+def test_one_line_is_one_line_and_short() -> None:
+    """A preview never breaks a table."""
+    assert one_line("a\n\n  b\tc", limit=20) == "a b c"
+    assert one_line("x" * 50, limit=10) == "x" * 9 + "…"
+
+
+def test_lines_stay_within_eighty_columns_and_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    """Piped output has no colours and a fixed width."""
+    output = Output(is_json=False)
+    output.line("word " * 60, style="bold", indent=3)
+    output.line("https://example.invalid/" + "x" * 200)
+    output.table(("id", "memory"), [(MEMORY_ID, "[red]not markup[/red] \x1b[2J " * 20)])
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "\x1b" not in printed
+    assert "[red]not markup[/red]" in printed
+
+
+def test_json_is_ascii_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """A script gets the exact text back whatever is in it, and a terminal nothing to act on."""
+    text = "\x1b[31m ä 日 \u202e \U000e0041 \x9b"
+    Output(is_json=True).document({"content": text})
+    printed = capsys.readouterr().out
+    assert printed.isascii()
+    assert "\x1b" not in printed
+    assert json.loads(printed) == {"content": text}
+
+
+def test_error_as_json_has_reason_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """A script branches on the reason, not on the words."""
+    Output(is_json=True).error(InvalidInputError("importance", 2, "a number from 0 to 1"))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    error = json.loads(captured.err)["error"]
+    assert (error["reason"], error["exit_code"], error["metadata"]) == ("INVALID_INPUT", 2, {"field": "importance"})
+
+
+def test_every_error_is_told_in_both_forms(capsys: pytest.CaptureFixture[str]) -> None:
+    """No error of the sidecar is beyond words."""
+    for cls in all_errors():
+        error = cls.from_wire("what is wrong\x1b[2J; what to do", {"home": "/somewhere"})
+        Output(is_json=True).error(error)
+        assert json.loads(capsys.readouterr().err)["error"]["reason"] == cls.reason
+        Output(is_json=False).error(error)
+        assert capsys.readouterr().err.startswith("Error: what is wrong\\x1b[2J; what to do")
+
+
+def test_messages_become_plain_values() -> None:
+    """Scripts see short enum names, whole numbers, ISO times and explicit nulls, always under the same keys."""
+    memory = pb.Memory(id=MEMORY_ID, type=pb.MEMORY_TYPE_GOLDEN_RULE, access_count=2**40)
+    memory.create_time.FromDatetime(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+    memory.metadata.update({"ticket": 7, "ratio": 0.5, "tags": ["a", None, {"deep": True}]})
+    answer = service.RecallResponse(memories=[service.RecalledMemory(memory=memory, score=0.5)])
+    document = plain(answer)
+    assert set(document) == {field.name for field in service.RecallResponse.DESCRIPTOR.fields}
+    found = json.loads(json.dumps(document))["memories"][0]
+    assert found["similarity"] is None
+    assert found["score_parts"] is None
+    assert found["memory"]["type"] == "golden_rule"
+    assert found["memory"]["state"] == ""
+    assert found["memory"]["access_count"] == 2**40
+    assert found["memory"]["create_time"] == "2026-01-02T03:04:05Z"
+    assert found["memory"]["metadata"] == {"ticket": 7, "ratio": 0.5, "tags": ["a", None, {"deep": True}]}
+
+
+def test_maps_and_unknown_enum_values_become_plain() -> None:
+    """A newer sidecar's enum value is shown as its number instead of failing."""
+    counts = service.CountMemoriesResponse(total=3, by_type={"fact": 1, "decision": 2})
+    assert plain(counts)["by_type"] == {"decision": 2, "fact": 1}
+    memory = pb.Memory()
+    memory.ParseFromString(b"\x18\x63")
+    assert plain(memory)["type"] == "99"
