@@ -1,0 +1,184 @@
+"""What happens around calls of a real server: owner, log lines, refusals. Lifecycle tests try the rest end to end."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import TypeAlias
+
+import grpc
+import grpc.aio
+import pytest
+
+from sidecar.api.v1 import evidence_service_pb2 as evidence
+from sidecar.api.v1 import evidence_service_pb2_grpc
+from sidecar.errors import InvalidInputError, UnauthenticatedError
+from sidecar.rpc.credentials import Credentials, current_owner
+from sidecar.rpc.interceptors import AccessLog, Authentication, EndOfStreams, ErrorStatuses
+
+TOKEN = "the-token"
+METADATA = (("authorization", f"Bearer {TOKEN}"),)
+# The class with the asynchronous signatures is known to the type checker only.
+Stub: TypeAlias = "evidence_service_pb2_grpc.EvidenceServiceAsyncStub"
+
+
+class EchoingEvidence(evidence_service_pb2_grpc.EvidenceServiceServicer):
+    """Tells the owner that it sees; fails on a batch below 0."""
+
+    def __init__(self) -> None:
+        self.taken = asyncio.Event()
+        self.closed = False
+
+    async def ListCursors(  # noqa: N802
+        self, request: evidence.ListCursorsRequest, context: object
+    ) -> evidence.ListCursorsResponse:
+        if request.client == "slow":
+            self.taken.set()
+            await asyncio.Event().wait()
+        if request.client == "broken":
+            raise ValueError("quotes a memory")
+        return evidence.ListCursorsResponse(cursors=[evidence.TranscriptCursor(client=current_owner())])
+
+    async def StreamEvidence(  # noqa: N802
+        self, request_iterator: AsyncIterator[evidence.StreamEvidenceRequest], context: object
+    ) -> AsyncIterator[evidence.StreamEvidenceResponse]:
+        try:
+            async for request in request_iterator:
+                if request.batch_id < 0:
+                    raise InvalidInputError("batch_id", request.batch_id, "0 or more")
+                self.taken.set()
+                yield evidence.StreamEvidenceResponse(batch_id=request.batch_id, used_memory_ids=[current_owner()])
+        finally:
+            self.closed = True
+
+
+@pytest.fixture
+async def servicer() -> EchoingEvidence:
+    """What is called."""
+    return EchoingEvidence()  # type: ignore[abstract]
+
+
+@pytest.fixture
+async def stopping() -> asyncio.Event:
+    """Set when the server stops."""
+    return asyncio.Event()
+
+
+@pytest.fixture
+async def stub(servicer: EchoingEvidence, stopping: asyncio.Event) -> AsyncIterator[Stub]:
+    """A client of a real server with all interceptors."""
+    interceptors = (
+        ErrorStatuses(),
+        AccessLog(),
+        Authentication(Credentials(TOKEN, owner="ada")),
+        EndOfStreams(stopping),
+    )
+    server = grpc.aio.server(interceptors=interceptors)
+    evidence_service_pb2_grpc.add_EvidenceServiceServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    options = (("grpc.enable_http_proxy", 0),)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
+        yield evidence_service_pb2_grpc.EvidenceServiceStub(channel)
+    await server.stop(None)
+
+
+def batches(*numbers: int) -> AsyncIterator[evidence.StreamEvidenceRequest]:
+    """Yield batches with these numbers."""
+
+    async def each() -> AsyncIterator[evidence.StreamEvidenceRequest]:
+        for number in numbers:
+            yield evidence.StreamEvidenceRequest(batch_id=number)
+
+    return each()
+
+
+def access_lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
+    """Return the extra fields of the log's lines on calls."""
+    lines = [record.__dict__ for record in caplog.records if record.name == "sidecar.access"]
+    return [{key: line[key] for key in ("method", "code", "reason")} for line in lines]
+
+
+async def test_owner_comes_from_the_token(stub: Stub) -> None:
+    """Unary and streaming servicers see the same owner, whatever the request says."""
+    answer = await stub.ListCursors(evidence.ListCursorsRequest(client="eve"), metadata=METADATA)
+    assert answer.cursors[0].client == "ada"
+    streamed = [each async for each in stub.StreamEvidence(batches(1, 2), metadata=METADATA)]
+    assert [(each.batch_id, each.used_memory_ids[0]) for each in streamed] == [(1, "ada"), (2, "ada")]
+
+
+def test_outside_a_call_there_is_no_owner() -> None:
+    """Code that forgot the credentials must fail rather than act for somebody."""
+    with pytest.raises(UnauthenticatedError):
+        current_owner()
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        (),
+        (("authorization", TOKEN),),
+        (("authorization", f"bearer {TOKEN}"),),
+        (("authorization", f"Bearer {TOKEN} "),),
+        (("authorization", f"Bearer {TOKEN[:-1]}"),),
+        (("authorization", "Bearer "),),
+        (*METADATA, *METADATA),
+        (("authorization-bin", f"Bearer {TOKEN}".encode()),),
+    ],
+)
+async def test_anything_but_the_token_is_refused(
+    stub: Stub, caplog: pytest.LogCaptureFixture, metadata: tuple[tuple[str, str], ...]
+) -> None:
+    """Exactly one header with exactly the token, for unary and streaming methods; refusals are logged without it."""
+    caplog.set_level(logging.INFO)
+    with pytest.raises(grpc.aio.AioRpcError) as unary:
+        await stub.ListCursors(evidence.ListCursorsRequest(), metadata=metadata)
+    assert unary.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    with pytest.raises(grpc.aio.AioRpcError) as streaming:
+        _ = [each async for each in stub.StreamEvidence(batches(1), metadata=metadata)]
+    assert streaming.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert [line["reason"] for line in access_lines(caplog)] == ["UNAUTHENTICATED"] * 2
+    assert TOKEN[:-1] not in caplog.text
+
+
+async def test_each_call_is_logged_once_with_code_and_reason(stub: Stub, caplog: pytest.LogCaptureFixture) -> None:
+    """One line tells what happened, for calls that work, that fail and that fail in the middle of a stream."""
+    caplog.set_level(logging.INFO)
+    await stub.ListCursors(evidence.ListCursorsRequest(), metadata=METADATA)
+    with pytest.raises(grpc.aio.AioRpcError):
+        await stub.ListCursors(evidence.ListCursorsRequest(client="broken"), metadata=METADATA)
+    with pytest.raises(grpc.aio.AioRpcError):
+        _ = [each async for each in stub.StreamEvidence(batches(1, -1), metadata=METADATA)]
+    found = access_lines(caplog)
+    assert [(line["code"], line["reason"]) for line in found] == [
+        ("OK", ""),
+        ("INTERNAL", "INTERNAL"),
+        ("INVALID_ARGUMENT", "INVALID_INPUT"),
+    ]
+    assert all(str(line["method"]).startswith("/sidecar.api.v1.EvidenceService/") for line in found)
+
+
+async def test_deadline_of_the_client_is_logged_as_such(
+    stub: Stub, servicer: EchoingEvidence, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The handler is cancelled; the line must not say that the call went well."""
+    caplog.set_level(logging.INFO)
+    with pytest.raises(grpc.aio.AioRpcError):
+        await stub.ListCursors(evidence.ListCursorsRequest(client="slow"), metadata=METADATA, timeout=0.2)
+    async with asyncio.timeout(10):
+        while not access_lines(caplog):
+            await asyncio.sleep(0.01)
+    assert access_lines(caplog)[0]["code"] in {"DEADLINE_EXCEEDED", "CANCELLED"}
+
+
+async def test_stop_ends_a_stream_between_two_messages(
+    stub: Stub, servicer: EchoingEvidence, stopping: asyncio.Event
+) -> None:
+    """What was taken is answered, and the servicer's own cleaning up runs."""
+    call = stub.StreamEvidence(metadata=METADATA)
+    await call.write(evidence.StreamEvidenceRequest(batch_id=1))
+    assert await call.read() == evidence.StreamEvidenceResponse(batch_id=1, used_memory_ids=["ada"])
+    stopping.set()
+    with pytest.raises(grpc.aio.AioRpcError) as ended:
+        await call.read()
+    assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert servicer.closed
