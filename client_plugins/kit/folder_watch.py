@@ -100,12 +100,18 @@ class FolderWatch:
         self._observer: BaseObserver | None = None
         self._identities: dict[Path, FolderIdentity] = {}
 
+    @property
+    def is_working(self) -> bool:
+        """Whether events may still come; not once one of the folders is gone, even if one of its name is back."""
+        observer = self._observer
+        return observer is not None and observer.is_alive() and all(e.is_alive() for e in observer.emitters)
+
     def follow(self, folders: Iterable[Path]) -> Watching:
         """Watch these folders; begin anew if they are others than before or were replaced."""
         identities: dict[Path, FolderIdentity] = {
             folder: identity for folder in folders if (identity := folder_identity(folder)) is not None
         }
-        if self._is_alive() and identities == self._identities:
+        if self.is_working and identities == self._identities:
             return Watching.STEADY
         self.stop()
         self._identities = identities
@@ -131,11 +137,6 @@ class FolderWatch:
             return False
         self._observer = observer
         return True
-
-    def _is_alive(self) -> bool:
-        # An observer stays alive when the folder of one of its emitters is gone.
-        observer = self._observer
-        return observer is not None and observer.is_alive() and all(e.is_alive() for e in observer.emitters)
 
 
 class _Notifier(FileSystemEventHandler):

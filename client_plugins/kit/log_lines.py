@@ -31,3 +31,5 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLineFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    # watchdog warns when folders are made and removed quickly.
+    logging.captureWarnings(capture=True)

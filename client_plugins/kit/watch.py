@@ -134,13 +134,18 @@ class Watch:
         await self._load_cursors()
         try:
             while True:
-                await self._serve_until(await self._follow_and_scan())
+                next_scan = await self._follow_and_scan()
+                await self._serve_until(next_scan, is_watching=self._folders.is_working)
         finally:
             await asyncio.to_thread(self._folders.stop)
 
-    async def _serve_until(self, next_scan: float) -> None:
+    async def _serve_until(self, next_scan: float, *, is_watching: bool) -> None:
         """Read what is queued and what events tell of; return early when a root comes, goes or is replaced."""
-        while time.monotonic() < next_scan and self._look_of_roots() == self._roots_seen:
+        while (
+            time.monotonic() < next_scan
+            and self._look_of_roots() == self._roots_seen
+            and self._folders.is_working == is_watching
+        ):
             if self._queue:
                 await self._read_next()
                 await self._take_events()
