@@ -10,12 +10,12 @@ from typing import Final, Self
 import apsw
 
 from sidecar.adapters.sqlite import coverage, embeddings, evidence, reading, upkeep, usage, words
-from sidecar.adapters.sqlite.connection import open_reader, open_writer, storage_error
+from sidecar.adapters.sqlite.connection import open_writer, storage_error
 from sidecar.adapters.sqlite.forgetting import ForgetMemories
 from sidecar.adapters.sqlite.migration import find_version, migrate, shipped_migrations
 from sidecar.adapters.sqlite.readers import Readers
 from sidecar.adapters.sqlite.remembering import AddMemory, RestoreMemory
-from sidecar.adapters.sqlite.term_statistics import TermStatistics
+from sidecar.adapters.sqlite.term_statistics import StatisticsLoading
 from sidecar.adapters.sqlite.values import to_us
 from sidecar.adapters.sqlite.writer import Writer
 from sidecar.domain.evidence import (
@@ -59,14 +59,14 @@ class SqliteStore:
     """Implements `MemoryStore` and `EvidenceStore` on one database file."""
 
     def __init__(
-        self, path: Path, *, clock: Clock, writer: Writer, statistics: TermStatistics, posting_budget: int
+        self, path: Path, *, clock: Clock, writer: Writer, loading: StatisticsLoading, posting_budget: int
     ) -> None:
         self._path = path
         self._clock = clock
         self._writer = writer
         self._readers = Readers(path)
-        self._statistics = statistics
-        self._statistics_ready: asyncio.Future[None] | None = None
+        self._loading = loading
+        self._statistics = loading.statistics
         self._posting_budget = posting_budget
 
     @classmethod
@@ -89,13 +89,13 @@ class SqliteStore:
             raise storage_error(error, path) from error
         try:
             migrate(connection, path, migrations=migrations, now_us=to_us(clock.now()))
-            statistics = TermStatistics()
-            _load_statistics(path, statistics)
+            # Before the writer starts: what is written from now on it counts itself.
+            loading = StatisticsLoading(path)
         except BaseException:
             connection.close()
             raise
         writer = Writer(path, connection)
-        return cls(path, clock=clock, writer=writer, statistics=statistics, posting_budget=posting_budget)
+        return cls(path, clock=clock, writer=writer, loading=loading, posting_budget=posting_budget)
 
     # --- memories ---
 
@@ -159,10 +159,12 @@ class SqliteStore:
 
     async def word_query(self, terms: Sequence[str]) -> WordQuery:
         """See `MemoryStore.word_query`."""
+        await self._loading.wait()
         return words.weigh_query(self._statistics, terms)
 
     async def search_words(self, query: WordQuery, selection: MemoryFilter, *, limit: int) -> list[WordHit]:
         """See `MemoryStore.search_words`."""
+        await self._loading.wait()
         return await self._readers.run(
             partial(
                 words.search,
@@ -176,6 +178,7 @@ class SqliteStore:
 
     async def word_scores(self, query: WordQuery, keys: Sequence[int]) -> dict[int, float]:
         """See `MemoryStore.word_scores`."""
+        await self._loading.wait()
         return await self._readers.run(partial(words.score_keys, statistics=self._statistics, query=query, keys=keys))
 
     # --- vectors ---
@@ -265,20 +268,10 @@ class SqliteStore:
 
     async def check_integrity(self) -> tuple[str, ...]:
         """See `MemoryStore.check_integrity`."""
-        return await self._readers.run(upkeep.find_faults)
+        return await asyncio.to_thread(upkeep.find_faults, self._path)
 
     async def close(self) -> None:
         """See `MemoryStore.close`."""
+        await self._loading.stop()
         await self._readers.close()
         await self._writer.close()
-
-
-def _load_statistics(path: Path, statistics: TermStatistics) -> None:
-    try:
-        reader = open_reader(path)
-        try:
-            statistics.load(reader)
-        finally:
-            reader.close()
-    except apsw.Error as error:
-        raise storage_error(error, path) from error

@@ -3,16 +3,22 @@
 Built from `memory_words` when the store is opened, in the background, then kept up to date by the writer.
 """
 
+import asyncio
+import contextlib
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import apsw
 import numpy as np
 import numpy.typing as npt
 
+from sidecar.adapters.sqlite.connection import fetch_value, open_reader, storage_error
 from sidecar.domain.word_selection import WeighedTerm, term_hash
+from sidecar.errors import StorageError
 
 PackedTerms = npt.NDArray[np.uint64]
 """One number for each different term of a memory: its hash above, its count in the low 16 bits."""
@@ -43,12 +49,14 @@ class TermStatistics:
         self._memory_count = 0
         self._total_length = 0
 
-    def load(self, connection: apsw.Connection) -> None:
+    def load(self, connection: apsw.Connection, *, is_stopped: Callable[[], bool]) -> None:
         """Add what the transaction of this connection sees; changes made since then may be in already."""
         hashes, counts = np.empty(0, np.uint64), np.empty(0, np.int64)
         memory_count = total_length = 0
         cursor = connection.execute("SELECT length, terms FROM memory_words")
         while rows := [row for _, row in zip(range(_ROWS_AT_ONCE), cursor, strict=False)]:
+            if is_stopped():
+                return
             memory_count += len(rows)
             total_length += sum(row[0] for row in rows)
             packed = np.frombuffer(b"".join(row[1] for row in rows), "<u8")
@@ -97,6 +105,54 @@ class TermStatistics:
         counts = np.array([change for _, change in changed], np.int64)
         self._hashes, self._counts = _merged(self._hashes, self._counts, hashes, counts)
         self._changes.clear()
+
+
+class StatisticsLoading:
+    """Builds the statistics in the background, from the state the database is in when this is made.
+
+    Raises:
+        StorageError: If the database cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.statistics = TermStatistics()
+        self._path = path
+        self._ended: Future[None] = Future()
+        self._is_stopped = threading.Event()
+        try:
+            self._connection = open_reader(path)
+            self._connection.execute("BEGIN")
+            # The first read fixes what the transaction sees.
+            fetch_value(self._connection, "SELECT count(*) FROM sqlite_schema")
+        except apsw.Error as error:
+            raise storage_error(error, path) from error
+        threading.Thread(target=self._load, name="sqlite-statistics", daemon=True).start()
+
+    async def wait(self) -> None:
+        """Return when the statistics are there.
+
+        Raises:
+            StorageError: If they could not be read.
+        """
+        if not self._ended.done():
+            await asyncio.shield(asyncio.wrap_future(self._ended))
+        self._ended.result()
+
+    async def stop(self) -> None:
+        """Give up if it is still going on, and wait for its end."""
+        self._is_stopped.set()
+        with contextlib.suppress(StorageError):
+            await self.wait()
+
+    def _load(self) -> None:
+        try:
+            self.statistics.load(self._connection, is_stopped=self._is_stopped.is_set)
+        except apsw.Error as error:
+            self._ended.set_exception(storage_error(error, self._path))
+        else:
+            self._ended.set_result(None)
+        finally:
+            self._connection.close(force=True)
 
 
 def _merged(
