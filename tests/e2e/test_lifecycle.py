@@ -16,6 +16,7 @@ from pathlib import Path
 import grpc
 import psutil
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
@@ -311,32 +312,46 @@ def test_pipe_in_place_of_the_log_is_refused(home: Path) -> None:
         find_or_start(folder, launch=launch(home))
 
 
+class Impostor(health_pb2_grpc.HealthServicer):
+    """Listens where a dead sidecar did, answers that all is well, and keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def Check(  # noqa: N802
+        self, request: health_pb2.HealthCheckRequest, context: grpc.ServicerContext
+    ) -> health_pb2.HealthCheckResponse:
+        metadata = dict(context.invocation_metadata())
+        self.heard.append(str(metadata))
+        # The best it can do without the token: send the challenge back.
+        context.send_initial_metadata(
+            (
+                (PROOF, str(metadata[CHALLENGE])),
+                (INSTANCE, "0" * 16),
+                (VERSION, "1.0"),
+                (PROTOCOL, "1"),
+            )
+        )
+        return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
+
+
 def test_impostor_at_the_address_is_not_trusted(home: Path) -> None:
     """Whoever listens where a dead sidecar did cannot prove to know the token, and never sees it."""
     folder = DataFolder(home)
     first = find_or_start(folder, launch=launch(home))
     stop(home)
-    heard: list[bytes] = []
-    with socket.socket() as listener, ThreadPoolExecutor() as pool:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-        Endpoint(first.holder, address, first.token, first.build, first.max_message_bytes).write(folder)
-
-        def listen() -> None:
-            with contextlib.suppress(OSError):
-                connection, _ = listener.accept()
-                with connection:
-                    connection.settimeout(PATIENCE_S)
-                    while data := connection.recv(65536):
-                        heard.append(data)
-
-        listening = pool.submit(listen)
-        second = find_or_start(folder, launch=launch(home))
-        listening.result()
+    impostor = Impostor()
+    server = grpc.server(ThreadPoolExecutor(max_workers=1))
+    health_pb2_grpc.add_HealthServicer_to_server(impostor, server)
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    known = Holder(first.holder.pid, first.holder.started_at, "0" * 16)
+    Endpoint(known, address, first.token, first.build, first.max_message_bytes).write(folder)
+    second = find_or_start(folder, launch=launch(home))
+    server.stop(None).wait()
     assert second.address != address
-    assert heard
-    assert first.token.encode() not in b"".join(heard)
+    assert impostor.heard
+    assert first.token not in "".join(impostor.heard)
 
 
 # --- one that does not answer
