@@ -26,6 +26,7 @@ from sidecar.client import AsyncSidecar, DataFolder, Endpoint, Launch, Sidecar, 
 from sidecar.client.build import Build
 from sidecar.client.channel import bearer, open_channel
 from sidecar.client.endpoint import Holder
+from sidecar.client.handshake import CHALLENGE, INSTANCE, PROOF, PROTOCOL, VERSION
 from sidecar.client.methods import GET_STATUS, STREAM_EVIDENCE_PATH, Method, Request, Response
 from sidecar.client.processes import end_process, is_alive
 from sidecar.errors import (
@@ -312,7 +313,7 @@ def test_pipe_in_place_of_the_log_is_refused(home: Path) -> None:
         find_or_start(folder, launch=launch(home))
 
 
-class Impostor(health_pb2_grpc.HealthServicer):
+class Impostor(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
     """Listens where a dead sidecar did, answers that all is well, and keeps what it hears."""
 
     def __init__(self) -> None:
