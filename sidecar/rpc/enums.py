@@ -8,7 +8,7 @@ from sidecar.domain.evidence import UsageSource, Valence
 from sidecar.domain.memory import MemoryState, MemoryType, Provenance, Relation
 from sidecar.domain.recall import RecallLeg
 from sidecar.domain.store_values import OrderBy
-from sidecar.errors import InvalidInputError
+from sidecar.errors import InvalidInputError, UnknownMemoryTypeError, UnknownRelationError
 
 _Value = TypeVar("_Value", bound=StrEnum)
 
@@ -47,8 +47,14 @@ _ORDERS: Final = {
 
 
 def memory_type(number: int) -> MemoryType | None:
-    """Return the type, None for unspecified."""
-    return _looked_up("memory_type", number, _TYPES)
+    """Return the type, None for unspecified.
+
+    Raises:
+        UnknownMemoryTypeError: If the number is none of ours.
+    """
+    if number and number not in _TYPES:
+        raise UnknownMemoryTypeError(str(number), tuple(MemoryType))
+    return _TYPES.get(number)
 
 
 def memory_state(number: int) -> MemoryState:
@@ -62,10 +68,14 @@ def provenance(number: int) -> Provenance:
 
 
 def relation(number: int) -> Relation:
-    """Return the relation, which must be given."""
-    found = _looked_up("links.relation", number, _RELATIONS)
+    """Return the relation, which must be given.
+
+    Raises:
+        UnknownRelationError: If it is not given, or none of ours.
+    """
+    found = _RELATIONS.get(number)
     if found is None:
-        raise InvalidInputError("links.relation", number, _expected(_RELATIONS))
+        raise UnknownRelationError("links.relation", str(number), tuple(Relation))
     return found
 
 

@@ -15,6 +15,7 @@ class FaissSnapshots:
     """See `sidecar.use_cases.semantic_index.IndexSnapshots`."""
 
     def __init__(self, folder: Path) -> None:
+        """Name the folder; it is made when something is saved."""
         self._path = folder / _FILE_NAME
 
     def load(self, model_id: str, dim: int) -> LoadedIndex:
@@ -26,6 +27,7 @@ class FaissSnapshots:
         """See `IndexSnapshots.save`."""
         if not isinstance(index, FaissVectorIndex):
             raise TypeError(f"{type(index).__name__} is not an index that this class loaded or was asked to keep")
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
         # The keys themselves tell what the store has beyond this file; see `SemanticIndex`.
         save_snapshot(self._path, index, fingerprint_id=model_id, watermark=len(index))
 

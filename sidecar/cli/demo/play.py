@@ -145,17 +145,14 @@ def _remember_what_was_remembered(home: Path, project: str, recording: Recording
 
 
 def _remember_request(call: RememberCall, ids: Mapping[str, str]) -> pb.RememberRequest:
-    relations = (
-        (memory_pb2.RELATION_SUPERSEDES, call.supersedes),
-        (memory_pb2.RELATION_DERIVED_FROM, call.derived_from),
-    )
     return pb.RememberRequest(
         content=call.content,
         memory_type=memory_pb2.MemoryType.Value(f"MEMORY_TYPE_{call.memory_type.upper()}"),
         links=[
-            memory_pb2.Link(relation=relation, memory_id=ids[target])
-            for relation, targets in relations
-            for target in targets
+            memory_pb2.Link(
+                relation=memory_pb2.Relation.Value(f"RELATION_{link.relation.name}"), memory_id=ids[link.memory_id]
+            )
+            for link in call.links
         ],
     )
 
@@ -196,7 +193,7 @@ def _used_count(recalls: Iterable[evidence.SessionRecall]) -> int:
 
 
 def _expected_used(recording: Recording) -> int:
-    return len({target for call in recording.remembered for target in (*call.supersedes, *call.derived_from)})
+    return len({link.memory_id for call in recording.remembered for link in call.links})
 
 
 def _contents(sidecar: Sidecar) -> dict[str, str]:

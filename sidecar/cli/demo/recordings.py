@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Final
 
 from sidecar.domain.ids import MEMORY_ID
+from sidecar.domain.memory import Link, Relation
 
 _DATA: Final = "sidecar.cli.demo.data"
 PROJECT_FOLDER: Final = "-home-dev-saltmarsh"
@@ -45,8 +46,7 @@ class RememberCall:
     """A `remember` in a recording: what was stored, and the id it got then."""
 
     content: str
-    supersedes: tuple[str, ...]
-    derived_from: tuple[str, ...]
+    links: tuple[Link, ...]
     memory_type: str
     recorded_id: str
 
@@ -94,8 +94,7 @@ def _recording(text: str) -> Recording:
     remembered = tuple(
         RememberCall(
             content=str(given["content"]),
-            supersedes=_texts(given.get("supersedes")),
-            derived_from=_texts(given.get("derived_from")),
+            links=_links(given.get("links")),
             memory_type=str(given.get("memory_type", "session")),
             recorded_id=MEMORY_ID.findall(results[call_id])[0],
         )
@@ -129,8 +128,10 @@ def _blocks(lines: tuple[str, ...]) -> Iterator[Mapping[str, object]]:
             yield from content
 
 
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(item) for item in value) if isinstance(value, list) else ()
+def _links(given: object) -> tuple[Link, ...]:
+    if not isinstance(given, list):
+        return ()
+    return tuple(Link(Relation(link["relation"]), link["memory_id"]) for link in given)
 
 
 def _read(name: str) -> str:

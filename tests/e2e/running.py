@@ -1,0 +1,43 @@
+"""Real sidecars for tests: a process each, in a folder of its own, with the default model unless told otherwise."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sidecar.api.v1 import admin_service_pb2 as admin
+from sidecar.api.v1.memory_pb2 import CallContext
+from sidecar.client import DataFolder, Sidecar, stop
+from sidecar.errors import SidecarNotRunningError
+
+CONTEXT = CallContext(client="test", session="s-test", project="tested")
+
+
+@contextmanager
+def running_sidecar(home: Path, *, context: CallContext = CONTEXT, **settings: str | float | bool) -> Iterator[Sidecar]:
+    """Give a client of a real sidecar, started with these settings and stopped afterwards; it watches nothing."""
+    write_settings(home, **settings)
+    try:
+        with Sidecar.connect(home, context=context) as sidecar:
+            yield sidecar
+    finally:
+        with suppress(SidecarNotRunningError):
+            stop(home, force=True)
+
+
+def write_settings(home: Path, **settings: str | float | bool) -> None:
+    """Write the settings file of a data folder."""
+    DataFolder.at(home).prepare()
+    lines = [f"{name} = {_toml(value)}" for name, value in ({"watcher": False} | settings).items()]
+    (home / "config.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def wait_until_embedded(sidecar: Sidecar) -> None:
+    """Return when everything stored can be found by meaning."""
+    answer = sidecar.wait_for_index(admin.WaitForIndexRequest())
+    assert answer.done, f"{answer.pending} memories still wait"
+
+
+def _toml(value: str | float | bool) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"'{value}'" if isinstance(value, str) else str(value)
