@@ -80,7 +80,9 @@ def find_client(name: str) -> Path:
     installed = Path(os.environ.get(CLIENTS_DIR_VARIABLE, _DEFAULT_CLIENTS_DIR)) / "node_modules" / ".bin" / name
     found = str(installed.absolute()) if installed.exists() else shutil.which(name)
     if found is None:
-        raise ClientNotInstalledError(f"{name} is neither in {installed.parent} nor on the path; see lab/README.md")
+        raise ClientNotInstalledError(
+            f"{name} is neither in {installed.parent} nor on the path; `make lab` installs it where npm is"
+        )
     return Path(found)
 
 

@@ -148,6 +148,8 @@ def _record(name: str, session: Mapping[str, Any], home: Path, out: Path) -> Non
     if faults:
         raise SystemExit(f"{name}: {'; '.join(faults)}\n{run.stderr[-2000:]}")
     text = run.transcripts[0].read_text(encoding="utf-8").replace(str(project), PROJECT)
+    # The scripted model numbers its calls anew in each session; a real one never gives the same id twice.
+    text = text.replace("toolu_scripted_", f"toolu_scripted_{name[0]}")
     lines = [_blanked(line) for line in text.splitlines(keepends=True)]
     if str(home) in "".join(lines):
         raise SystemExit(f"{name}: a path of this machine is left in the transcript")

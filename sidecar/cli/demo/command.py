@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 import textwrap
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,7 +15,6 @@ from rich.text import Text
 from sidecar.cli.demo.play import Outcome, Ranked, play
 
 _CONTENT_WIDTH = 58
-_NO_CHANGE = ""
 
 
 def demo(
@@ -42,10 +42,13 @@ def _tell(outcome: Outcome, console: Console) -> None:
     for number, recall in enumerate(outcome.recalls, 1):
         console.print(_recall_table(number, outcome, recall.query, recall.shown, recall.used))
     console.print("[bold]3. The same questions before and after[/bold]")
-    for query in outcome.before:
-        console.print(_ranking_table(outcome, query))
+    for recall in outcome.recalls:
+        if recall.used:
+            console.print(_ranking_table(outcome, recall.query))
+        else:
+            console.print(f'"{recall.query}": nothing was used, so nothing is ranked otherwise.')
     console.print(
-        "A memory that the agent built on or replaced counts as used; merely being shown changes nothing.\n"
+        "\nA memory that the agent built on or replaced counts as used; merely being shown changes nothing.\n"
         f"Took {outcome.duration_s:.0f} s. The demo's store is gone; nothing of yours was touched.\n"
     )
     console.print("[bold]Next: give your own Claude Code this memory[/bold]")
@@ -88,7 +91,8 @@ def _ranking_table(outcome: Outcome, query: str) -> Table:
 
 
 def _score(was: Ranked | None, now: Ranked) -> str:
-    if was is None or abs(was.score - now.score) < 0.005:
+    """Return the score, and the one before if evidence changed it; new neighbours move the others a trifle, too."""
+    if was is None or was.reinforcement == now.reinforcement:
         return f"{now.score:.2f}"
     return f"{was.score:.2f} -> {now.score:.2f}"
 
@@ -99,7 +103,7 @@ def _short(content: str) -> str:
 
 def _own_command() -> str:
     """Return how this command is reached from anywhere: clients start it with a bare search path."""
-    return shutil.which("sidecar") or sys.argv[0]
+    return str(Path(shutil.which("sidecar") or sys.argv[0]).absolute())
 
 
 def _document(outcome: Outcome) -> dict[str, object]:
