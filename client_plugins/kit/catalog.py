@@ -1,6 +1,6 @@
 """Knows every transcript of one run of the watcher: how it looked last, its tail, and when to try it again."""
 
-import logging
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,8 +18,6 @@ _FIRST_RETRY_S: Final = 30.0
 _LAST_RETRY_S: Final = 3_600.0
 _MAX_TAILS: Final = 256
 
-log = logging.getLogger(__name__)
-
 
 class Look(StrEnum):
     """What a look at a file says: nothing to do, read it, or try again what failed before."""
@@ -34,6 +32,7 @@ class _Entry:
     """What is known of one file. `seen` is how it looked when it was last put up for reading."""
 
     seen: FileState
+    scan_number: int
     failures: int = 0
     retry_at: float = 0.0
 
@@ -64,26 +63,45 @@ class Catalog:
         self._now = now
         self._cursors = {cursor.path: cursor for cursor in cursors}
         self._paths_by_identity = {cursor.file_id: cursor.path for cursor in self._cursors.values()}
-        self._entries: dict[Path, _Entry] = {}
+        self._entries: dict[str, _Entry] = {}
+        self._scan_number = 0
         # Of the files that were read last; others are made again from their cursor when they change.
-        self._tails: dict[Path, TranscriptTail] = {}
+        self._tails: dict[str, TranscriptTail] = {}
+
+    def begin_scan(self) -> None:
+        """Say that from now on every file will be seen, until `end_scan`."""
+        self._scan_number += 1
+
+    def is_settled(self, path: str, status: os.stat_result) -> bool:
+        """Tell quickly that a file is known, looks as before and has nothing to try again."""
+        entry = self._entries.get(path)
+        if entry is None or entry.failures or not entry.seen.is_still(status):
+            return False
+        entry.scan_number = self._scan_number
+        return True
+
+    def end_scan(self) -> None:
+        """Forget files that were not seen; their cursors stay, in case a file has only moved."""
+        for path in [path for path, entry in self._entries.items() if entry.scan_number != self._scan_number]:
+            del self._entries[path]
+            self._tails.pop(path, None)
 
     def look_at(self, found: FoundFile) -> Look:
         """Tell whether a file is to be read, and remember how it looks now."""
-        path = found.file.path
+        path = str(found.file.path)
         entry = self._entries.get(path)
         if entry is None:
-            self._entries[path] = _Entry(found.state)
+            self._entries[path] = _Entry(found.state, self._scan_number)
             return Look.SETTLED if self._is_too_old(found) else Look.CHANGED
         is_changed = entry.seen != found.state
-        entry.seen = found.state
+        entry.seen, entry.scan_number = found.state, self._scan_number
         if entry.failures:
             return Look.RETRY if self._now() >= entry.retry_at else Look.SETTLED
         return Look.CHANGED if is_changed else Look.SETTLED
 
     def tail_of(self, file: TranscriptFile) -> TranscriptTail:
         """Return what reads this file, from where its cursor stands."""
-        tail = self._tails.pop(file.path, None)
+        tail = self._tails.pop(str(file.path), None)
         if tail is None:
             tail = TranscriptTail(
                 file,
@@ -92,14 +110,14 @@ class Catalog:
                 cursor=self._cursor_of(file),
                 limits=self._limits,
             )
-        self._tails[file.path] = tail
+        self._tails[str(file.path)] = tail
         if len(self._tails) > _MAX_TAILS:
             del self._tails[next(iter(self._tails))]
         return tail
 
     def note_cursor(self, file: TranscriptFile, cursor: TranscriptCursor) -> None:
         """Remember where reading stands after an acknowledgement."""
-        entry = self._entries.get(file.path)
+        entry = self._entries.get(str(file.path))
         if entry is not None:
             entry.failures = 0
         self._cursors[cursor.path] = cursor
@@ -107,19 +125,13 @@ class Catalog:
 
     def note_failure(self, file: TranscriptFile) -> None:
         """Leave a file alone for a while, longer each time."""
-        entry = self._entries.get(file.path)
+        entry = self._entries.get(str(file.path))
         if entry is None:
             return
         wait_s = min(_FIRST_RETRY_S * 2**entry.failures, _LAST_RETRY_S)
         entry.failures = min(entry.failures + 1, 16)
         entry.retry_at = self._now() + wait_s
-        self._tails.pop(file.path, None)
-
-    def keep_only(self, paths: set[Path]) -> None:
-        """Forget files that are gone; their cursors stay, in case a file has only moved."""
-        for path in self._entries.keys() - paths:
-            del self._entries[path]
-            self._tails.pop(path, None)
+        self._tails.pop(str(file.path), None)
 
     def _is_too_old(self, found: FoundFile) -> bool:
         return found.state.mtime_ns < self._oldest_mtime_ns and self._cursor_of(found.file, found.state) is None
@@ -129,7 +141,7 @@ class Catalog:
         own = self._cursors.get(path_key(file.path))
         if own is not None:
             return own
-        state = state or self._entries[file.path].seen
+        state = state or self._entries[str(file.path)].seen
         former = self._paths_by_identity.get(state.file_id) if state.file_id != "unknown" else None
         # Where the former path still leads somewhere, this is a second link to the file or a reused number.
         if former is None or Path(former).exists():

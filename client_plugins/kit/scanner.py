@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,8 @@ from typing import Final
 from client_plugins.kit.plugin import ClientPlugin
 from client_plugins.kit.tailer import TranscriptFile
 from client_plugins.kit.transcript_file import FileState
+
+IsSettled = Callable[[str, os.stat_result], bool]
 
 MAX_FILES: Final = 200_000
 """More below one root are left alone, so that something gone wild cannot fill memory."""
@@ -46,8 +49,12 @@ def resolved_roots(plugin: ClientPlugin, environment: Mapping[str, str]) -> list
     return [WatchedRoot(plugin, path) for path in paths]
 
 
-def find_transcripts(root: WatchedRoot) -> Iterator[FoundFile]:
-    """Give every transcript below a root. What vanishes or cannot be read meanwhile is passed over."""
+def find_transcripts(root: WatchedRoot, is_settled: IsSettled) -> Iterator[FoundFile]:
+    """Give the transcripts below a root that are not settled. What vanishes or cannot be read is passed over.
+
+    Args:
+        is_settled: Asked for each regular file by path and `stat`, before anything is made of it: there may be many.
+    """
     pending: list[tuple[str, ...]] = [()]
     count = 0
     while pending:
@@ -57,11 +64,13 @@ def find_transcripts(root: WatchedRoot) -> Iterator[FoundFile]:
             if entry.is_dir(follow_symlinks=False):
                 if root.plugin.may_hold_transcripts(below):
                     pending.append(below)
-            elif (found := _found_file(root, entry, below)) is not None:
-                count += 1
-                if count > MAX_FILES:
-                    log.warning("too many transcripts", extra={"client": root.plugin.name, "limit": MAX_FILES})
-                    return
+                continue
+            count += 1
+            if count > MAX_FILES:
+                log.warning("too many files", extra={"client": root.plugin.name, "limit": MAX_FILES})
+                return
+            found = _found_file(root, entry, below, is_settled)
+            if found is not None:
                 yield found
 
 
@@ -71,9 +80,10 @@ def found_at(root: WatchedRoot, path: Path) -> FoundFile | None:
     if file is None:
         return None
     try:
-        return FoundFile(file, FileState.of(path.lstat()))
+        status = path.lstat()
     except OSError:
         return None
+    return FoundFile(file, FileState.of(status)) if stat.S_ISREG(status.st_mode) else None
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -85,12 +95,16 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _found_file(root: WatchedRoot, entry: os.DirEntry[str], parts: tuple[str, ...]) -> FoundFile | None:
-    context = root.plugin.transcript_at(parts)
-    if context is None or not entry.is_file(follow_symlinks=False):
-        return None
+def _found_file(
+    root: WatchedRoot, entry: os.DirEntry[str], parts: tuple[str, ...], is_settled: IsSettled
+) -> FoundFile | None:
     try:
-        state = FileState.of(entry.stat(follow_symlinks=False))
+        status = entry.stat(follow_symlinks=False)
     except OSError:
         return None
-    return FoundFile(TranscriptFile(Path(entry.path), root.path, context), state)
+    if not stat.S_ISREG(status.st_mode) or is_settled(entry.path, status):
+        return None
+    context = root.plugin.transcript_at(parts)
+    if context is None:
+        return None
+    return FoundFile(TranscriptFile(Path(entry.path), root.path, context), FileState.of(status))

@@ -37,12 +37,18 @@ class FileState:
     file_id: str
     size: int
     mtime_ns: int
+    inode: int
 
     @classmethod
     def of(cls, status: os.stat_result) -> "FileState":
         """Return the state from what `stat` returned."""
         file_id = f"{status.st_dev}:{status.st_ino}" if status.st_ino else "unknown"
-        return cls(file_id, status.st_size, status.st_mtime_ns)
+        return cls(file_id, status.st_size, status.st_mtime_ns, status.st_ino)
+
+    def is_still(self, status: os.stat_result) -> bool:
+        """Tell whether the file looks the same by what `stat` returned."""
+        look = (status.st_size, status.st_mtime_ns, status.st_ino)
+        return look == (self.size, self.mtime_ns, self.inode)
 
 
 def is_same_file(one: str, other: str) -> bool:

@@ -200,13 +200,13 @@ class Watch:
     def _find_due(self) -> list[_Due]:
         due: list[_Due] = []
         for name, catalog in self._catalogs.items():
-            paths: set[Path] = set()
-            for found in chain.from_iterable(find_transcripts(root) for root in self._roots_of(name)):
-                paths.add(found.file.path)
+            catalog.begin_scan()
+            roots = self._roots_of(name)
+            for found in chain.from_iterable(find_transcripts(root, catalog.is_settled) for root in roots):
                 look = catalog.look_at(found)
                 if look is not Look.SETTLED:
                     due.append(_Due(name, found, look))
-            catalog.keep_only(paths)
+            catalog.end_scan()
         return due
 
     def _roots_of(self, client: str) -> list[WatchedRoot]:
