@@ -93,7 +93,7 @@ def installed_plugins() -> dict[str, ClientPlugin]:
     for name, target in _targets().items():
         plugin = _load(name, target)
         if plugin is not None:
-            plugins[plugin.name] = plugin
+            plugins[name] = plugin
     return plugins
 
 
@@ -126,5 +126,9 @@ def _load(name: str, target: str) -> ClientPlugin | None:
         return None
     if not isinstance(plugin, ClientPlugin):
         log.error("client plugin lacks methods of ClientPlugin", extra={"client": name})
+        return None
+    if plugin.name != name:
+        # Its cursors and events would be taken for those of another client.
+        log.error("client plugin has another name than its entry point", extra={"client": name})
         return None
     return plugin
