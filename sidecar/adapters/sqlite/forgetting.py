@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import apsw
 
@@ -9,7 +10,7 @@ from sidecar.adapters.sqlite import reading
 from sidecar.adapters.sqlite.connection import fetch_all, fetch_value
 from sidecar.adapters.sqlite.remembering import find_active, with_state
 from sidecar.adapters.sqlite.term_statistics import TermStatistics
-from sidecar.adapters.sqlite.words import remove_words
+from sidecar.adapters.sqlite.words import remove_traces, remove_words
 from sidecar.adapters.sqlite.writer import Transaction
 from sidecar.domain.memory import Memory, MemoryState, Relation
 from sidecar.domain.store_values import CatalogRow, Forgetting, SkipReason
@@ -36,6 +37,7 @@ class ForgetMemories:
         done: list[Memory] = []
         skipped: list[tuple[str, SkipReason]] = []
         changed: dict[int, CatalogRow] = {}
+        removed_terms: set[str] = set()
         for memory_id in dict.fromkeys(self.memory_ids):
             memory = reading.find(connection, self.owner, memory_id)
             reason = self._reason_to_skip(memory)
@@ -44,10 +46,13 @@ class ForgetMemories:
             elif self.is_purge:
                 done.append(memory)
                 changed.pop(memory.key, None)
+                removed_terms |= remove_words(transaction, self.statistics, memory.key, memory.content)
                 changed.update((row.key, row) for row in self._purge(transaction, memory))
             else:
                 done.append(_forget(connection, memory))
                 changed[memory.key] = with_state(memory, MemoryState.FORGOTTEN)
+        if removed_terms:
+            transaction.before_commit(partial(remove_traces, connection, removed_terms))
         purged_keys = tuple(memory.key for memory in done) if self.is_purge else ()
         return Forgetting(tuple(done), tuple(skipped), tuple(changed.values()), purged_keys)
 
@@ -64,7 +69,6 @@ class ForgetMemories:
         """Remove a memory, and return what its going changed."""
         connection = transaction.connection
         superseded = _superseded_by(connection, memory)
-        remove_words(transaction, self.statistics, memory.key, memory.content)
         _delete_slices(connection, memory)
         connection.execute("DELETE FROM judge_jobs WHERE owner = ? AND memory_id = ?", (self.owner, memory.id))
         connection.execute("DELETE FROM request_keys WHERE memory_id = ?", (memory.id,))

@@ -4,15 +4,17 @@ FTS5 finds, it does not score: its own bm25() reads the whole posting list of ev
 """
 # ruff: noqa: S608 - only names and place holders of our own are put into statements; values are bound
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Final
 
 import apsw
 import numpy as np
 import numpy.typing as npt
 
-from sidecar.adapters.sqlite.connection import Row, Value, fetch_all, fetch_one, placeholders
+from sidecar.adapters.sqlite.connection import Row, Value, fetch_all, fetch_one, fetch_value, placeholders
 from sidecar.adapters.sqlite.term_statistics import (
     COUNT_BITS,
     MAX_TERM_COUNT,
@@ -34,7 +36,10 @@ from sidecar.domain.word_selection import (
 )
 from sidecar.domain.words import K1, B, inverse_document_frequency, tokenise
 
-_KEYS_AT_ONCE = 500
+_KEYS_AT_ONCE: Final = 500
+_LAST: Final = "\U0010ffff"
+_NO_KEY: Final = 0
+_NO_TERM: Final = "0"
 
 
 def pack_terms(tokens: Sequence[str]) -> PackedTerms:
@@ -57,17 +62,36 @@ def add_words(transaction: Transaction, statistics: TermStatistics, key: int, to
     transaction.after_commit(partial(statistics.add, packed, length=len(tokens)))
 
 
-def remove_words(transaction: Transaction, statistics: TermStatistics, key: int, content: str) -> None:
-    """Take a memory's terms out of the index for good."""
+def remove_words(transaction: Transaction, statistics: TermStatistics, key: int, content: str) -> set[str]:
+    """Take a memory's terms out of the index, and return them; `remove_traces` then makes it for good."""
     connection = transaction.connection
     row = fetch_one(connection, "SELECT length, terms FROM memory_words WHERE key = ?", (key,))
     if row is None:
-        return
+        return set()
     packed = np.frombuffer(row[1], "<u8")
     terms = _terms_of(connection, packed, content)
     connection.execute("DELETE FROM memory_words WHERE key = ?", (key,))
     transaction.before_commit(partial(_delete_terms, connection, key, terms))
     transaction.after_commit(partial(statistics.add, packed, length=row[0], step=-1))
+    return terms
+
+
+def remove_traces(connection: apsw.Connection, terms: set[str]) -> None:
+    """Rewrite the index if it still holds one of these terms, or the start of one, that no memory has any more.
+
+    FTS5's secure-delete takes terms out of pages but not out of the list of which term begins which page.
+    """
+    removed = sorted(term.encode() for term in terms)
+    # Reading the vocabulary makes FTS5 write what it has pending.
+    fetch_value(connection, "SELECT 1 FROM words_vocabulary LIMIT 1")
+    for (marked,) in fetch_all(connection, "SELECT term FROM words_idx WHERE length(term) > 1"):
+        # The first byte names the index, there being prefix indexes in other tables.
+        separator = bytes(marked)[1:]
+        place = bisect_left(removed, separator)
+        is_of_removed = place < len(removed) and removed[place].startswith(separator)
+        if is_of_removed and not _is_start_of_any(connection, separator):
+            _rewrite_index(connection)
+            return
 
 
 def weigh_query(statistics: TermStatistics, terms: Iterable[str]) -> WordQuery:
@@ -166,6 +190,21 @@ def _terms_of(connection: apsw.Connection, packed: PackedTerms, content: str) ->
     # Stored by a version that made other terms of the same text.
     vocabulary = connection.execute("SELECT term FROM words_vocabulary")
     return {str(term) for (term,) in vocabulary if term_hash(str(term)) in stored}
+
+
+def _is_start_of_any(connection: apsw.Connection, start: bytes) -> bool:
+    text = start.decode(errors="ignore")
+    found = fetch_value(
+        connection, "SELECT EXISTS (SELECT 1 FROM words_vocabulary WHERE term >= ? AND term < ?)", (text, text + _LAST)
+    )
+    return bool(found)
+
+
+def _rewrite_index(connection: apsw.Connection) -> None:
+    # An index of one segment is left alone by `optimize`; a row of no memory makes it two.
+    _insert_terms(connection, _NO_KEY, {_NO_TERM})
+    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+    _delete_terms(connection, _NO_KEY, {_NO_TERM})
 
 
 def _insert_terms(connection: apsw.Connection, key: int, terms: set[str]) -> None:

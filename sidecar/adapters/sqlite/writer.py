@@ -31,6 +31,9 @@ IDLE_S: Final = 0.25
 """Without work for this long, the writer looks whether the journal wants emptying."""
 
 IDLE_CHECKPOINT_PAGES: Final = 256
+TRUNCATE_PAGES: Final = 1_024
+"""Below 4 MiB the journal's file is kept for reuse: a file that need not grow is synced faster."""
+
 BUSY_CHECKPOINT_PAGES: Final = 4_096
 """16 MiB of journal: then it is written back even under load."""
 
@@ -304,9 +307,10 @@ class Writer:
     def _care_for_journal(self, *, is_idle: bool) -> None:
         if self._connection is None:
             return
-        if is_idle and (self._must_empty or self._journal_pages > IDLE_CHECKPOINT_PAGES):
+        wants_emptying = self._must_empty or self._journal_pages > TRUNCATE_PAGES
+        if is_idle and wants_emptying:
             self._checkpoint(self._connection, apsw.SQLITE_CHECKPOINT_TRUNCATE, wait_ms=0)
-        elif self._journal_pages > BUSY_CHECKPOINT_PAGES:
+        elif (is_idle and self._journal_pages > IDLE_CHECKPOINT_PAGES) or self._journal_pages > BUSY_CHECKPOINT_PAGES:
             self._checkpoint(self._connection, apsw.SQLITE_CHECKPOINT_PASSIVE, wait_ms=0)
 
     def _empty_journal(self) -> None:
@@ -316,7 +320,7 @@ class Writer:
     def _checkpoint(self, connection: apsw.Connection, mode: int, *, wait_ms: int) -> None:
         connection.set_busy_timeout(wait_ms)
         try:
-            pages, _ = connection.wal_checkpoint(mode=mode)
+            pages, written_back = connection.wal_checkpoint(mode=mode)
         except apsw.BusyError:
             # A reader still needs the journal; the next idle moment tries again.
             self._counters["checkpoints_busy"] += 1
@@ -324,7 +328,8 @@ class Writer:
             self._recover(error)
             return
         else:
-            self._journal_pages = 0 if mode == apsw.SQLITE_CHECKPOINT_TRUNCATE else pages
+            # Once all is written back, the next write starts the journal anew.
+            self._journal_pages = pages - written_back
             self._must_empty = self._must_empty and mode != apsw.SQLITE_CHECKPOINT_TRUNCATE
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
 
