@@ -5,6 +5,7 @@ A query `until stop` is answered only once the sidecar was asked to stop, and `c
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,12 +28,15 @@ from sidecar.server.lifecycle import serve
 class TinyApplication:
     """Answers a few methods; stores nothing."""
 
-    def __init__(self, run: Run, *, start_problem: str = "") -> None:
+    def __init__(self, run: Run, home: Path, *, start_problem: str = "") -> None:
         self._run = run
+        self._home = home
         self._start_problem = start_problem
         self.problems: tuple[str, ...] = ()
 
     async def start(self) -> None:
+        # With no mode given, as a library would make it.
+        (self._home / "made-by-a-library").write_text("")
         if self._start_problem:
             raise ValueError(self._start_problem)
 
@@ -98,8 +102,15 @@ async def _serve(arguments: argparse.Namespace) -> int:
     except SidecarError as error:
         sys.stderr.write(f"{error.message}\n")
         return exit_code_of(error)
+    if settings.home.is_dir():
+        # Tells the test how often one was started, whether or not it got the folder.
+        descriptor = os.open(
+            settings.home.parent / f"{settings.home.name}.spawned", os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        )
+        os.write(descriptor, b"x")
+        os.close(descriptor)
     run = Run.new(Build(arguments.version, arguments.protocol))
-    application = TinyApplication(run, start_problem=arguments.start_problem)
+    application = TinyApplication(run, settings.home, start_problem=arguments.start_problem)
     return await serve(settings, application, run=run)
 
 
