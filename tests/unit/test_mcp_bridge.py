@@ -249,3 +249,16 @@ def test_bridge_imports_neither_grpc_nor_the_command_line() -> None:
     )
     outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert outcome.stdout.split() == []
+
+
+def test_wire_is_out_of_reach_for_everything_else() -> None:
+    """Prints, raw writes, C code and children write to stderr from the moment the wire is taken."""
+    code = (
+        "import ctypes, os, subprocess, sys; from client_plugins.mcp_bridge.wire import Wire\n"
+        "wire = Wire.take(); print('stray'); sys.stdout.flush(); os.write(1, b'raw'); libc = ctypes.CDLL(None)\n"
+        "libc.puts(b'c'); libc.fflush(None); subprocess.run(['echo', 'child']); assert sys.stdin.read() == ''\n"
+        "os.write(wire.outgoing, os.read(wire.incoming, 100))"
+    )
+    outcome = subprocess.run([sys.executable, "-c", code], input=b"wire", capture_output=True, check=True)
+    assert outcome.stdout == b"wire"
+    assert all(word in outcome.stderr for word in (b"stray", b"raw", b"c\n", b"child"))
