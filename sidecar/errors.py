@@ -392,11 +392,6 @@ class CallFailedError(SidecarError):
 
     reason = "CALL_FAILED"
 
-    def __init__(self, operation: str, status: str, details: str) -> None:
-        super().__init__(
-            f"{operation} failed with {status}: {details[:200]}; the sidecar's log may say more", operation=operation
-        )
-
 
 def all_errors() -> tuple[type[SidecarError], ...]:
     """Return every error class, in order of definition."""

@@ -73,7 +73,7 @@ def error_of(failure: grpc.RpcError, *, operation: str, home: str, deadline_s: f
     if too_large is not None:
         return TooLargeMessageError(int(too_large.group(1)))
     name = code.name if code is not None else "no status"
-    return CallFailedError(operation, name, text)
+    return CallFailedError(f"{operation} failed with {name}: {text[:200]}; the sidecar's log may say more")
 
 
 def is_missing_sidecar(failure: grpc.RpcError) -> bool:
