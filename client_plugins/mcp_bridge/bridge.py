@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from importlib.metadata import version
 from typing import IO, Any, Final, cast
 
 import anyio
@@ -17,9 +18,9 @@ from client_plugins.mcp_bridge.instructions import INSTRUCTIONS
 from client_plugins.mcp_bridge.lifetime import EndingReader, end_with_parent
 from client_plugins.mcp_bridge.tools import core_tools
 from client_plugins.mcp_bridge.wire import Wire
-from sidecar import __version__
 
 SERVER_NAME: Final = "memory"
+_DISTRIBUTION: Final = "memory-sidecar"
 
 _LEVEL_VARIABLE: Final = "SIDECAR_LOG_LEVEL"
 # The list of tools is normally asked for right after the handshake, and must not wait for gRPC's imports.
@@ -57,7 +58,7 @@ class MemoryServer(MCPServer[Any]):
         super().__init__(
             SERVER_NAME,
             title="Memory",
-            version=__version__,
+            version=version(_DISTRIBUTION),
             instructions=INSTRUCTIONS,
             tools=core_tools(Desk(connection)),
             subscriptions=False,

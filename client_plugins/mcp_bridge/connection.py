@@ -77,6 +77,7 @@ class Connection:
     def _open(self) -> "Sidecar":
         # gRPC takes 0.1 s to import; the client is to have its list of tools before that.
         from sidecar.client import DataFolder, Sidecar, find_or_start  # noqa: PLC0415
+        from sidecar.client.readiness import wait_for_model  # noqa: PLC0415
 
         with self._lock:
             if self._sidecar is None:
@@ -86,7 +87,10 @@ class Connection:
                 self._was_connected = True
                 find_or_start(folder)
                 # It must not start one by itself, or the restarts would not be counted.
-                self._sidecar = Sidecar.connect(folder.home, start=False)
+                sidecar = Sidecar.connect(folder.home, start=False)
+                # A recall in the meantime would be answered by words alone, and an agent asks but once.
+                wait_for_model(sidecar)
+                self._sidecar = sidecar
             return self._sidecar
 
     def _drop(self, sidecar: "Sidecar") -> None:

@@ -42,6 +42,8 @@ def recall(
     as_json: JsonOption = False,
 ) -> None:
     """Find the memories that bear on a question."""
+    from sidecar.client.readiness import wait_for_model  # noqa: PLC0415
+
     call = Invocation.of(context, home, is_json=as_json)
     request = service.RecallRequest(
         query=" ".join(query),
@@ -54,6 +56,8 @@ def recall(
         internal=True,
     )
     with call.sidecar() as sidecar:
+        with call.output.waiting("Loading the model …"):
+            wait_for_model(sidecar)
         answer = sidecar.recall(request)
         is_store_empty = not answer.memories and _is_empty(sidecar)
     if call.output.is_json:

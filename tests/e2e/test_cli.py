@@ -75,6 +75,7 @@ def test_first_steps_of_a_new_user(sidecar: Run) -> None:
     empty = sidecar("recall", "which", "cache")
     assert empty.returncode == 0
     assert "sidecar remember" in empty.stderr
+    assert "did not take part" not in empty.stderr
     stored = sidecar("remember", "-", "--type", "decision", "--wait", text="Redis keeps the sessions.\nIt persists.")
     memory_id = stored.stdout.strip()
     assert stored.returncode == 0, stored.stderr

@@ -255,6 +255,7 @@ def test_sidecar_is_started_behind_the_handshake(home: Path) -> None:
     with raw_bridge(home) as bridge:
         bridge.greet()
         wait_until(is_running, "the sidecar runs")
+        assert "note" not in bridge.call("recall", query="x")["structuredContent"], "the model was not waited for"
 
 
 def test_session_of_claude_code_is_stored(home: Path, tmp_path: Path) -> None:

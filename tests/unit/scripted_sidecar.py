@@ -8,6 +8,7 @@ from typing import Any, Self
 import pytest
 from google.protobuf.message import Message
 
+from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.client import Sidecar
 
 
@@ -15,7 +16,7 @@ class ScriptedSidecar:
     """Answers each method with what the test set, and keeps what it was asked."""
 
     def __init__(self, **answers: Message | Exception | Callable[[Any], Message]) -> None:
-        self.answers = answers
+        self.answers = {"get_status": admin.GetStatusResponse(), **answers}
         self.requests: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -30,7 +31,9 @@ class ScriptedSidecar:
         answer = self.answers[method]
 
         def call(request: Message | None = None) -> Message:
-            self.requests.append(request)
+            # Asking for the state in passing has no request of its own.
+            if request is not None:
+                self.requests.append(request)
             if isinstance(answer, Exception):
                 raise answer
             return answer if isinstance(answer, Message) else answer(request)

@@ -340,7 +340,7 @@ def test_doctor_purges_its_trial_memory_whatever_it_finds(
     assert command("--home", str(tmp_path / "home"), "doctor", "--json") == code
     findings = {finding["check"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
     assert findings["round trip"]["verdict"] == ("good" if finds else "bad")
-    remember, recall, forget = sidecar.requests[1:]
+    remember, recall, forget = sidecar.requests
     assert remember.namespace == recall.namespace == TRIAL_NAMESPACE
     assert (forget.memory_id, forget.purge) == (A, True)
 
