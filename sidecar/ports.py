@@ -164,6 +164,10 @@ class MemoryStore(Protocol):
         """Return those of these memories that the filter covers, in the order of the keys."""
         ...
 
+    async def fetch_weighted(self, keys: Sequence[int], selection: MemoryFilter) -> list[tuple[Memory, float]]:
+        """As `fetch`, each memory with its reinforcement multiplier; 1 without evidence."""
+        ...
+
     async def edges(self, owner: str, memory_id: str) -> tuple[Edge, ...]:
         """Return the edges that start or end at a memory, by id."""
         ...

@@ -17,6 +17,7 @@ from sidecar.domain.evidence import UsageEvent, Valence
 from sidecar.domain.memory import Link, Memory, MemoryState, Relation
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.recall import MemoryFilter
+from sidecar.domain.reinforcement import NEUTRAL
 from sidecar.domain.store_values import (
     AddOutcome,
     CatalogRow,
@@ -71,6 +72,12 @@ class InMemoryStore(InMemoryEvidence):
         """See `MemoryStore.fetch`."""
         found = (self._tables.memories.get(key) for key in dict.fromkeys(keys))
         return [memory for memory in found if memory is not None and selection.covers(memory)]
+
+    async def fetch_weighted(self, keys: Sequence[int], selection: MemoryFilter) -> list[tuple[Memory, float]]:
+        """See `MemoryStore.fetch_weighted`."""
+        memories = await self.fetch(keys, selection)
+        multipliers = await self.multipliers([memory.id for memory in memories])
+        return [(memory, multipliers.get(memory.id, NEUTRAL)) for memory in memories]
 
     async def edges(self, owner: str, memory_id: str) -> tuple[Edge, ...]:
         """See `MemoryStore.edges`."""

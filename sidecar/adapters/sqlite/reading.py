@@ -19,6 +19,7 @@ from sidecar.adapters.sqlite.values import (
 from sidecar.domain.evidence import Valence
 from sidecar.domain.memory import Memory, Relation
 from sidecar.domain.recall import MemoryFilter
+from sidecar.domain.reinforcement import NEUTRAL
 from sidecar.domain.store_values import CatalogRow, Edge, MemoryCounts, OrderBy, Page
 from sidecar.errors import MemoryNotFoundError
 
@@ -60,6 +61,15 @@ def fetch(connection: apsw.Connection, keys: Sequence[int], selection: MemoryFil
         )
         found.update((row[0], memory_from_row(row)) for row in rows)
     return [found[key] for key in dict.fromkeys(keys) if key in found]
+
+
+def fetch_weighted(
+    connection: apsw.Connection, keys: Sequence[int], selection: MemoryFilter
+) -> list[tuple[Memory, float]]:
+    """See `MemoryStore.fetch_weighted`."""
+    memories = fetch(connection, keys, selection)
+    found = multipliers(connection, [memory.id for memory in memories])
+    return [(memory, found.get(memory.id, NEUTRAL)) for memory in memories]
 
 
 def edges(connection: apsw.Connection, owner: str, memory_id: str) -> tuple[Edge, ...]:

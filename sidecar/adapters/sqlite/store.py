@@ -111,6 +111,10 @@ class SqliteStore:
         """See `MemoryStore.fetch`."""
         return await self._readers.run(partial(reading.fetch, keys=keys, selection=selection))
 
+    async def fetch_weighted(self, keys: Sequence[int], selection: MemoryFilter) -> list[tuple[Memory, float]]:
+        """See `MemoryStore.fetch_weighted`."""
+        return await self._readers.run(partial(reading.fetch_weighted, keys=keys, selection=selection))
+
     async def edges(self, owner: str, memory_id: str) -> tuple[Edge, ...]:
         """See `MemoryStore.edges`."""
         return await self._readers.run(partial(reading.edges, owner=owner, memory_id=memory_id))
