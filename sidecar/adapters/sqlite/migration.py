@@ -71,17 +71,26 @@ def find_version(path: Path, *, supported: int) -> int:
     if not path.exists() or path.stat().st_size == 0:
         return 0
     try:
-        reader = open_reader(path)
-        try:
-            version = int(fetch_value(reader, "PRAGMA user_version"))
-            # Reads the schema, which a file with a good header but damaged pages does not survive.
-            fetch_value(reader, "SELECT count(*) FROM sqlite_schema")
-        finally:
-            reader.close()
+        version = _read_version(path)
     except apsw.Error as error:
         raise storage_error(error, path) from error
     if version > supported:
         raise SchemaTooNewError(version, supported)
+    return version
+
+
+def _read_version(path: Path) -> int:
+    try:
+        connection = open_reader(path)
+    except apsw.ReadOnlyError:
+        # Power failed in the middle of a change that the engine must undo before anyone can read.
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        version = int(fetch_value(connection, "PRAGMA user_version"))
+        # Reads the schema, which a file with a good header but damaged pages does not survive.
+        fetch_value(connection, "SELECT count(*) FROM sqlite_schema")
+    finally:
+        connection.close()
     return version
 
 

@@ -1,0 +1,118 @@
+"""The pure rules of evidence: digests, cursors, what events are worth, and which claims settle."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
+from sidecar.adapters.in_memory.tables import Tables
+from sidecar.domain.confirmation import Claim, Standing, make_claims, settle, weigh
+from sidecar.domain.evidence import (
+    RecallCalled,
+    Shown,
+    ShownState,
+    SliceKind,
+    TextSpoken,
+    ToolAnswered,
+    UsageEvent,
+    UsageSource,
+    Valence,
+)
+from sidecar.domain.ledger import CONTEXT_BYTES, CONTEXT_SLICES, event_digest, is_older_cursor, take_events
+from sidecar.domain.memory import Link, Relation
+from sidecar.domain.reinforcement import Evidence
+from tests.store_builders import NOW, OWNER, THREAD, cursor_at, event, next_memory_id
+
+USEFUL = UsageEvent(
+    owner=OWNER,
+    memory_id="m",
+    credited_id="m",
+    source=UsageSource.IN_BAND,
+    valence=Valence.USEFUL,
+    weight=1.0,
+    client="c",
+    session="s",
+    at=NOW,
+)
+
+
+def test_digest_is_of_the_event_not_of_the_session_it_is_read_in() -> None:
+    """A copy of a transcript has another session id; a call and its answer may share one event id."""
+    call = event(RecallCalled("1", "recall"), event_id="1")
+    answer = event(ToolAnswered("1", Shown(ShownState.NOTHING), ""), event_id="1")
+    copied = replace(call, thread=replace(THREAD, session="copy"), at=NOW + timedelta(days=1))
+    digest = event_digest(OWNER, call)
+    assert len(digest) == 16
+    assert event_digest(OWNER, copied) == digest
+    others = [
+        event_digest("bob", call),
+        event_digest(OWNER, answer),
+        event_digest(OWNER, replace(call, event_id="2")),
+        event_digest(OWNER, replace(call, thread=replace(THREAD, client="codex"))),
+    ]
+    assert len({digest, *others}) == 5
+
+
+def test_cursor_is_older_only_in_the_same_reading_of_the_same_file() -> None:
+    """A rewritten file, or a reader that learned something, starts over and is believed."""
+    stored = cursor_at(100)
+    assert is_older_cursor(cursor_at(99), stored)
+    assert not is_older_cursor(cursor_at(100), stored)
+    assert not is_older_cursor(cursor_at(1, generation=1), stored)
+    assert not is_older_cursor(cursor_at(1, parser_version=2), stored)
+    assert not is_older_cursor(cursor_at(1, file_id="7:7"), stored)
+
+
+@pytest.mark.parametrize(
+    ("events", "evidence"),
+    [
+        ([], Evidence()),
+        ([USEFUL, USEFUL], Evidence(useful=1)),
+        ([USEFUL, replace(USEFUL, session="t")], Evidence(useful=2)),
+        ([USEFUL, replace(USEFUL, valence=Valence.MISLED)], Evidence(useful=1, misled=1)),
+        ([replace(USEFUL, source=UsageSource.JUDGE, weight=0.9), replace(USEFUL, weight=0.5)], Evidence(useful=0.5)),
+        ([replace(USEFUL, source=UsageSource.JUDGE, weight=0.7)], Evidence(useful=0.7)),
+        ([replace(USEFUL, valence=Valence.SURFACED), replace(USEFUL, valence=Valence.RELEVANT)], Evidence()),
+        ([replace(USEFUL, session="", weight=0.5)] * 3, Evidence(useful=0.5)),
+        ([replace(USEFUL, session="", at=NOW + timedelta(days=day)) for day in range(3)], Evidence(useful=3)),
+    ],
+)
+def test_evidence_counts_each_session_once_for_and_once_against(events: list[UsageEvent], evidence: Evidence) -> None:
+    """Facts go before opinions; showing a memory is neither; without a session a day stands for one."""
+    assert weigh(events) == evidence
+
+
+def test_claims_are_made_of_crediting_links_only() -> None:
+    """That two memories relate does not say that one was used; the same link twice is one claim."""
+    target = next_memory_id()
+    links = [Link(relation, target) for relation in Relation] * 2
+    claims = make_claims(links, source_id="new", client="c", session="s", project="p", at=NOW)
+    assert [(claim.relation, claim.credited_id) for claim in claims] == [
+        (Relation.SUPERSEDES, "new"),
+        (Relation.DERIVED_FROM, target),
+    ]
+
+
+def test_claim_without_grounds_is_kept_open() -> None:
+    """Evidence may still come; a claim that is confirmed never counts again."""
+    tables = Tables()
+    rows = InMemoryLedgerRows(tables, OWNER)
+    claim = Claim("new", "old", Relation.DERIVED_FROM, "c", "s", "p", NOW)
+    assert not settle(rows, claim, at=NOW)
+    assert rows.claims_on("c", "s", "old") == [claim]
+    assert not settle(rows, replace(claim, standing=Standing.CONFIRMED), at=NOW)
+    assert tables.usage == []
+
+
+def test_thread_that_was_shown_nothing_keeps_only_the_last_texts() -> None:
+    """Both limits hold: how many, and how large."""
+    tables = Tables()
+    rows = InMemoryLedgerRows(tables, OWNER)
+    texts = [event(TextSpoken(SliceKind.USER_TEXT, f"short {number}")) for number in range(CONTEXT_SLICES + 5)]
+    take_events(rows, texts, at=NOW)
+    slices = tables.threads[1].slices
+    assert [piece.text for _, piece in slices] == [f"short {number}" for number in range(5, CONTEXT_SLICES + 5)]
+    take_events(rows, [event(TextSpoken(SliceKind.USER_TEXT, "é" * 3_000)) for _ in range(3)], at=NOW)
+    assert sum(piece.size_bytes for _, piece in slices) <= CONTEXT_BYTES
+    assert len(slices) == 1
