@@ -29,12 +29,17 @@ class EmbedPolicy:
         max_attempts: A job that failed this often is parked.
         backoff_s: Wait after the first failure; doubled after each further one, up to five minutes.
         save_after_writes: The index is saved when this many rows changed.
+        settle_s: After idling, embedding starts when nothing was stored for so long: acknowledging a burst of writes
+            goes before making them findable by meaning.
+        longest_settle_s: But it starts after so long in any case.
     """
 
     batch_size: int = 16
     max_attempts: int = 5
     backoff_s: float = 2.0
     save_after_writes: int = 1000
+    settle_s: float = 0.05
+    longest_settle_s: float = 0.4
 
 
 class EmbedMemories:
@@ -47,10 +52,12 @@ class EmbedMemories:
         self._policy = policy
         self._wake = asyncio.Event()
         self._waiters: defaultdict[int, list[asyncio.Future[None]]] = defaultdict(list)
+        self._last_write_s = 0.0
         self.failures = 0
 
     def wake(self) -> None:
-        """Look for jobs now."""
+        """Look for jobs soon: something was stored."""
+        self._last_write_s = asyncio.get_running_loop().time()
         self._wake.set()
 
     async def wait_for(self, key: int) -> None:
@@ -70,8 +77,11 @@ class EmbedMemories:
     async def run(self) -> None:
         """Work until cancelled. Without a model it ends, and the jobs stay for a later start."""
         await self._semantic.loaded.wait()
+        is_idle = True
         while self._semantic.model_id:
             try:
+                if is_idle:
+                    await self._settle()
                 worked = await self._work_off_batch()
             except (EmbedderUnavailableError, StorageError) as error:
                 # Not the texts' fault: nothing is counted against them, and the queue waits.
@@ -79,7 +89,8 @@ class EmbedMemories:
                 log.warning("embedding waits", extra={"reason": error.reason})
                 worked = False
                 await asyncio.sleep(self._policy.backoff_s)
-            if not worked:
+            is_idle = not worked
+            if is_idle:
                 await self._semantic.save(after_writes=self._policy.save_after_writes)
                 await self._idle()
 
@@ -89,6 +100,13 @@ class EmbedMemories:
             await asyncio.wait_for(self._wake.wait(), _IDLE_WAIT_S)
         except TimeoutError:
             return
+
+    async def _settle(self) -> None:
+        """Wait for a pause between writes, unless somebody waits for a vector."""
+        now = asyncio.get_running_loop().time
+        deadline = now() + self._policy.longest_settle_s
+        while not self._waiters and now() < min(deadline, self._last_write_s + self._policy.settle_s):
+            await asyncio.sleep(self._policy.settle_s / 2)
 
     async def _work_off_batch(self) -> bool:
         jobs = await self._store.due_jobs(now=self._clock.now(), limit=self._policy.batch_size)
