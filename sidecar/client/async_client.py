@@ -65,7 +65,7 @@ class AsyncSidecar:
             UntrustedPathError: Folder or files are not ours alone.
         """
         link = Link(DataFolder.at(home), start, context or CallContext(), launch or Launch())
-        return cls(link, await asyncio.to_thread(link.find))
+        return cls(link, await link.find_in_thread())
 
     @property
     def endpoint(self) -> Endpoint:
@@ -201,7 +201,7 @@ class AsyncSidecar:
         async with self._lock:
             if self._endpoint is not failed:
                 return
-            endpoint = await asyncio.to_thread(self._link.find)
+            endpoint = await self._link.find_in_thread()
             channel = open_async_channel(endpoint)
             self._former_channels.append(self._channel)
             self._channel, self._endpoint = channel, endpoint

@@ -50,8 +50,15 @@ class Launch:
     build: Build = THIS_BUILD
 
 
-def find_running(folder: DataFolder, *, launch: Launch | None = None) -> Endpoint:
+def find_running(
+    folder: DataFolder, *, launch: Launch | None = None, given_up: threading.Event | None = None
+) -> Endpoint:
     """Return the sidecar that runs for this data folder; starts none.
+
+    Args:
+        folder: The data folder.
+        launch: How long to wait.
+        given_up: Set by another thread when nobody waits for the answer any more; ends the search early.
 
     Raises:
         SidecarNotRunningError: None runs.
@@ -59,7 +66,7 @@ def find_running(folder: DataFolder, *, launch: Launch | None = None) -> Endpoin
         ProtocolMismatchError: It speaks another protocol.
         UntrustedPathError: Folder or files are not ours alone.
     """
-    search = _Search(folder, launch or Launch())
+    search = _Search(folder, launch or Launch(), given_up or threading.Event())
     endpoint = search.look(may_replace=False)
     if endpoint is None and check_private_folder(folder.home):
         endpoint = search.await_answer_or_end(may_replace=False)
@@ -68,8 +75,15 @@ def find_running(folder: DataFolder, *, launch: Launch | None = None) -> Endpoin
     return endpoint
 
 
-def find_or_start(folder: DataFolder, *, launch: Launch | None = None) -> Endpoint:
+def find_or_start(
+    folder: DataFolder, *, launch: Launch | None = None, given_up: threading.Event | None = None
+) -> Endpoint:
     """Return the sidecar of this data folder, started if none runs, replaced if it is older than this client.
+
+    Args:
+        folder: The data folder.
+        launch: How to start one, and how long to wait.
+        given_up: See `find_running`; a sidecar that was started already goes on.
 
     Raises:
         SidecarStartError: It was started but ended or stayed silent.
@@ -78,7 +92,7 @@ def find_or_start(folder: DataFolder, *, launch: Launch | None = None) -> Endpoi
         UntrustedPathError: Folder or files are not ours alone.
         StorageError: The folder cannot be made.
     """
-    search = _Search(folder, launch or Launch())
+    search = _Search(folder, launch or Launch(), given_up or threading.Event())
     endpoint = search.look(may_replace=True)
     if endpoint is not None:
         return endpoint
@@ -92,14 +106,15 @@ def find_or_start(folder: DataFolder, *, launch: Launch | None = None) -> Endpoi
         if endpoint is not None:
             return endpoint
         search.check_patience()
-        time.sleep(_POLL_S)
+        search.pause()
 
 
 class _Search:
     """One client's search for a sidecar, bounded in time as a whole."""
 
-    def __init__(self, folder: DataFolder, launch: Launch) -> None:
+    def __init__(self, folder: DataFolder, launch: Launch, given_up: threading.Event) -> None:
         self._folder = folder
+        self._given_up = given_up
         self._launch = launch
         self._begun = time.monotonic()
         self._may_still_replace = True
@@ -131,7 +146,8 @@ class _Search:
                 endpoint = self._after_early_end(process.returncode)
             if endpoint is None and self._waited_s() > self._launch.start_wait_s:
                 raise SidecarStartError(str(self._folder.home), f"no answer within {self._launch.start_wait_s:g} s")
-            time.sleep(0 if endpoint else _POLL_S)
+            if endpoint is None:
+                self.pause()
         return endpoint
 
     def await_answer_or_end(self, *, may_replace: bool) -> Endpoint | None:
@@ -141,7 +157,7 @@ class _Search:
             if endpoint is not None:
                 return endpoint
             self.check_patience()
-            time.sleep(_POLL_S)
+            self.pause()
         return None
 
     def check_patience(self) -> None:
@@ -153,6 +169,15 @@ class _Search:
         waited_s = self._waited_s()
         if waited_s > self._launch.start_wait_s or (waited_s > self._launch.hung_after_s and self._holder_was_ready()):
             raise SidecarHungError(str(self._folder.home), waited_s)
+
+    def pause(self) -> None:
+        """Wait a little before looking again.
+
+        Raises:
+            SidecarNotRunningError: Nobody waits for the answer any more.
+        """
+        if self._given_up.wait(_POLL_S):
+            raise SidecarNotRunningError(str(self._folder.home))
 
     def _holder_was_ready(self) -> bool:
         """Return whether the endpoint file is from the process that holds the lock, and nobody answers there."""
@@ -174,7 +199,7 @@ class _Search:
         while is_locked(self._folder.lock_path) and Holder.read(self._folder) == holder:
             if self._waited_s() > self._launch.start_wait_s:
                 raise SidecarHungError(str(self._folder.home), self._waited_s())
-            time.sleep(_POLL_S)
+            self.pause()
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
         home = self._folder.home

@@ -1,5 +1,7 @@
 """What the synchronous and the asynchronous client share: for whom they call, where, and what to do on a failure."""
 
+import asyncio
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any, Final
@@ -35,10 +37,21 @@ class Link:
     context: CallContext
     launch: Launch
 
-    def find(self) -> Endpoint:
-        """Return where the sidecar listens; blocks. See `find_or_start` and `find_running` for the errors."""
+    def find(self, given_up: threading.Event | None = None) -> Endpoint:
+        """Return where the sidecar listens; blocks. See `find_or_start` and `find_running`."""
         find = find_or_start if self.may_start else find_running
-        return find(self.folder, launch=self.launch)
+        return find(self.folder, launch=self.launch, given_up=given_up)
+
+    async def find_in_thread(self) -> Endpoint:
+        """As `find`, without blocking the event loop. If it is cancelled, the thread ends soon too.
+
+        An event loop waits for its threads before it ends: a search that went on would hold its process up.
+        """
+        given_up = threading.Event()
+        try:
+            return await asyncio.to_thread(self.find, given_up)
+        finally:
+            given_up.set()
 
     def explain(self, failure: grpc.RpcError, *, operation: str, deadline_s: float) -> SidecarError:
         """Return the error that a failed call stands for; asks a silent sidecar once more, so this may block 1 s."""

@@ -44,7 +44,11 @@ def end_process(holder: Holder, *, wait_s: float) -> bool:
         if not is_alive(holder):
             return True
         try:
-            send(psutil.Process(holder.pid))
+            process = psutil.Process(holder.pid)
+            if send is psutil.Process.terminate and process.status() == psutil.STATUS_STOPPED:
+                # It would not see the request before somebody lets it go on.
+                continue
+            send(process)
         except psutil.NoSuchProcess:
             return True
         except psutil.AccessDenied:

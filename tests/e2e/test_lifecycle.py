@@ -1,5 +1,6 @@
 """Real sidecar processes with a tiny application: start, find, replace, stop, and what may go wrong on the way."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -8,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -608,6 +610,22 @@ async def test_asynchronous_client_does_the_same(home: Path) -> None:
         assert (await client.get_status()).pid != first
         with pytest.raises(InternalError):
             await client.recall(memory.RecallRequest(query="crash"))
+
+
+async def test_search_that_is_cancelled_ends(home: Path, sidecar: Sidecar) -> None:
+    """Else a bridge whose client has gone would wait out the start of a sidecar before it ends itself."""
+    os.kill(sidecar.endpoint.holder.pid, signal.SIGSTOP)
+    before = threading.active_count()
+    patient = Launch(start_wait_s=600, hung_after_s=600)
+    search = asyncio.create_task(AsyncSidecar.connect(home, launch=patient))
+    while threading.active_count() == before:
+        await asyncio.sleep(0.01)
+    search.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await search
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.get_running_loop().shutdown_default_executor()
+    assert search.cancelled()
 
 
 def test_shutdown_is_not_repeated_at_the_next_sidecar(home: Path, sidecar: Sidecar) -> None:
