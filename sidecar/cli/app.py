@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import sys
 import traceback
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -103,16 +102,14 @@ def run_command(arguments: Sequence[str], *, serve: Serve) -> int:
         output.error(error)
         return exit_code_of(error)
     except typer.TyperException as error:
-        output.failure("USAGE", error.format_message(), error.exit_code)
-        output.note("`sidecar --help` lists the commands, `sidecar COMMAND --help` what one takes.")
+        # Without a word: the help was shown already, since nothing else was asked for.
+        if error.format_message():
+            output.failure("USAGE", error.format_message(), error.exit_code)
+            output.note("`sidecar --help` lists the commands, `sidecar COMMAND --help` what one takes.")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         output.failure("INTERRUPTED", "interrupted", ExitCode.INTERRUPTED)
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output, such as `head`, has seen enough; the interpreter must not complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
     except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours, told in one line
         output.failure("INTERNAL", f"{type(error).__name__}: {error}. {_kept_traceback()}", ExitCode.FAILED)
         return ExitCode.FAILED

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -50,6 +51,24 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     for name in COMMANDS.split():
         assert command(name, "--help") == 0
         assert f"sidecar {name}" in capsys.readouterr().out
+
+
+def test_nothing_asked_for_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever types only the name of the program wants to know what there is."""
+    assert command() == 2
+    captured = capsys.readouterr()
+    assert "recall" in captured.out
+    assert captured.err == ""
+
+
+def test_every_command_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    """The document names each command that help lists."""
+    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert command("--help") == 0
+    printed = capsys.readouterr().out
+    for name in (*COMMANDS.split(), "serve", "demo", "bench"):
+        assert f" {name} " in printed
+        assert re.search(rf"^\|.*`(sidecar )?{name}[` ]", text, re.MULTILINE), name
 
 
 def test_arguments_of_serve_reach_the_server_untouched() -> None:
