@@ -15,8 +15,8 @@ from sidecar.domain.words import inverse_document_frequency
 MAX_QUERY_TERMS: Final = 32
 """More terms than that add cost, not precision; the rarest are kept."""
 
-POSTING_BUDGET: Final = 1_500
-"""Most candidates a search looks at: about 2 ms at 100,000 memories (measured; twice as many cost twice that)."""
+POSTING_BUDGET: Final = 1_000
+"""Most candidates a search looks at: 2 to 3 ms at 100,000 memories on two busy cores; the cost grows with it."""
 
 HASH_BITS: Final = 48
 
