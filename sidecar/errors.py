@@ -113,9 +113,6 @@ class RequestKeyReusedError(InvalidInputError):
         )
 
 
-# --- what is not there -------------------------------------------------------------------------------------------
-
-
 class NotFoundError(SidecarError):
     """Something the caller named does not exist."""
 
@@ -129,9 +126,6 @@ class MemoryNotFoundError(NotFoundError):
 
     def __init__(self, memory_id: str) -> None:
         super().__init__(f"no memory has the id {memory_id!r}; `sidecar list` shows what there is", memory_id=memory_id)
-
-
-# --- what does not fit the present state -------------------------------------------------------------------------
 
 
 class StateConflictError(SidecarError):
@@ -190,9 +184,6 @@ class SchemaTooNewError(StateConflictError):
         )
 
 
-# --- who may -----------------------------------------------------------------------------------------------------
-
-
 class UnauthenticatedError(SidecarError):
     """The call carries no token, or not this sidecar's."""
 
@@ -211,9 +202,6 @@ class UntrustedPathError(SidecarError):
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path} {problem}; remove it or choose another data folder with SIDECAR_HOME", path=path)
-
-
-# --- the store ---------------------------------------------------------------------------------------------------
 
 
 class StorageError(SidecarError):
@@ -255,9 +243,6 @@ class StorageCorruptError(StorageError):
         super().__init__(
             f"the database {path} is damaged and was left as it is; `sidecar doctor` says what can be done", path=path
         )
-
-
-# --- not now -----------------------------------------------------------------------------------------------------
 
 
 class UnavailableError(SidecarError):
