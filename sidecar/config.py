@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from sidecar.client.endpoint import HOME_VARIABLE, DataFolder, resolve_home
 from sidecar.domain.relevance import FLOOR
+from sidecar.domain.word_selection import POSTING_BUDGET
 from sidecar.errors import InvalidInputError, UntrustedPathError
 
 ENVIRONMENT_PREFIX: Final = "SIDECAR_"
@@ -170,7 +171,7 @@ class Settings:
     recall_floor: float = _setting(FLOOR, "Memories less relevant than this are not returned.", most=1)
     candidates: int = _setting(100, "Memories that each way of finding proposes.", least=1, most=10_000)
     word_posting_budget: int = _setting(
-        3000, "Memories that the words of a query may touch; commoner words are left out.", least=1
+        POSTING_BUDGET, "Memories that the words of a query may touch; commoner words are left out.", least=1
     )
     age_half_life_days: float = _setting(
         180.0, "After so long a memory of a kind that ages counts half.", unit="days", least=0.01

@@ -13,7 +13,7 @@ from typing import Final
 
 import betterleaks
 
-from sidecar.adapters.redaction_rules import PLACEHOLDER_START, RULES, looks_random
+from sidecar.adapters.redaction_rules import PLACEHOLDER_START, RULES, holds_any_hint, looks_random
 from sidecar.domain.redaction import RedactedText, Redaction
 from sidecar.errors import RedactionUnavailableError
 
@@ -57,7 +57,7 @@ class SecretRedactor:
         """
         counts: Counter[str] = Counter()
         lowered = text.lower()
-        for rule in RULES:
+        for rule in RULES if holds_any_hint(lowered) else ():
             spans = [_Span(start, end, rule.name) for start, end in rule.spans(text, lowered)]
             if spans:
                 text = _replace(text, spans, counts)

@@ -274,3 +274,9 @@ def is_uri_reference(value: str) -> bool:
 
 
 RULES: Final = (*_PREFIXED, *_IN_CONTEXT)
+_ANY_HINT: Final = re.compile("|".join(sorted({re.escape(hint) for rule in RULES for hint in rule.hints})))
+
+
+def holds_any_hint(lowered: str) -> bool:
+    """Tell whether any rule could match a text, given in lower case: most texts hold none of the hints."""
+    return _ANY_HINT.search(lowered) is not None

@@ -38,13 +38,23 @@ _Result = TypeVar("_Result")
 class AroundInterceptor(grpc.aio.ServerInterceptor, ABC):
     """Runs something around every call."""
 
+    def __init__(self) -> None:
+        # Wrapping a handler costs as much as a small call, and there are few of them.
+        self._wrappings: dict[str, tuple[Handler, Handler]] = {}
+
     async def intercept_service(
         self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
     ) -> "Handler | None":
         """See `grpc.aio.ServerInterceptor`."""
         handler = await continuation(handler_call_details)
+        if handler is None:
+            return None
         method = handler_call_details.method
-        return handler and _wrapped(handler, lambda context: self.around(method, context))
+        inner, outer = self._wrappings.get(method, (None, None))
+        if inner is not handler or outer is None:
+            outer = _wrapped(handler, lambda context: self.around(method, context))
+            self._wrappings[method] = (handler, outer)
+        return outer
 
     @abstractmethod
     def around(self, method: str, context: Context) -> AbstractAsyncContextManager[None]:
@@ -117,14 +127,9 @@ class Authentication(grpc.aio.ServerInterceptor):
         except UnauthenticatedError:
             # A streaming handler that asks for no message: it refuses every kind of call before its bytes are parsed.
             return grpc.stream_stream_rpc_method_handler(_refuse)
-        handler = await continuation(handler_call_details)
-
-        @contextlib.asynccontextmanager
-        async def as_owner(_: Context) -> AsyncIterator[None]:
-            set_current_owner(owner)
-            yield
-
-        return handler and _wrapped(handler, as_owner)
+        # Each call is a task of its own, from here through the servicer.
+        set_current_owner(owner)
+        return await continuation(handler_call_details)
 
 
 class EndOfStreams(grpc.aio.ServerInterceptor):

@@ -18,6 +18,7 @@ class LastUse(AroundInterceptor):
     """Notes when the last call ended; calls under way count as now."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._last = time.monotonic()
         self._under_way = 0
 

@@ -91,7 +91,7 @@ class FaissVectorIndex:
         check_query(query, dim=self._dim)
         check_keys(keys)
         with self._lock.reading():
-            return [self._similarity(query, key) for key in keys.tolist()]
+            return self._similarities(query, keys.tolist())
 
     def keys(self) -> Keys:
         """See `VectorIndex.keys`."""
@@ -134,15 +134,26 @@ class FaissVectorIndex:
         last = round(float(cosines[0][found][-1]), COSINE_DIGITS) if found.any() else -np.inf
         return _NearestRows(pairs, last)
 
-    def _similarity(self, query: Embedding, key: int) -> float | None:
+    def _similarities(self, query: Embedding, keys: list[int]) -> list[float | None]:
+        """Return the best cosine of each key's rows, which lie next to each other."""
+        spans = [self._rows_of(key) for key in keys]
+        positions = np.array([row for span in spans for row in span], np.int64)
+        if not len(positions):
+            return [None] * len(keys)
+        cosines = self._table.reconstruct_batch(positions) @ query
+        lengths = [len(span) for span in spans if span]
+        starts = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
+        best = iter(np.maximum.reduceat(cosines, starts).tolist())
+        return [round(next(best), COSINE_DIGITS) if span else None for span in spans]
+
+    def _rows_of(self, key: int) -> range:
         first = self._first_row.get(key)
         if first is None:
-            return None
-        end = first
+            return range(0)
+        end = first + 1
         while end < self._table.ntotal and self._key_of_row[end] == key:
             end += 1
-        rows: Embedding = self._table.reconstruct_n(first, end - first)
-        return round(float((rows @ query).max()), COSINE_DIGITS)
+        return range(first, end)
 
     def _append(self, keys: Keys, embeddings: Embedding) -> None:
         start = self._table.ntotal

@@ -29,6 +29,8 @@ MAX_GROUP: Final = 256
 MAX_QUEUED: Final = 8_192
 IDLE_S: Final = 0.25
 """Without work for this long, the writer looks whether the journal wants emptying."""
+LINGER_S: Final = 0.05
+"""So long a group of operations that nobody waits for stays open for more of them."""
 
 IDLE_CHECKPOINT_PAGES: Final = 256
 TRUNCATE_PAGES: Final = 1_024
@@ -189,13 +191,20 @@ class Writer:
         """Wait for work and return it, and whether the end mark was among it; no work after idle time."""
         wants_care = self._must_empty or self._journal_pages > IDLE_CHECKPOINT_PAGES
         group: list[_Work[Any]] = []
+        timeout_s = IDLE_S if wants_care else None
+        is_awaited = False
+        lingers_until = 0.0
         with contextlib.suppress(queue.Empty):
             while len(group) < MAX_GROUP:
-                is_first = not group
-                work = self._queue.get(block=is_first, timeout=IDLE_S if is_first and wants_care else None)
+                # What nobody waits for lingers, so that a run of recalls is noted with one sync instead of many.
+                work = self._queue.get(block=not is_awaited, timeout=timeout_s)
                 if work is None:
                     return group, True
+                if not group:
+                    lingers_until = time.monotonic() + LINGER_S
                 group.append(work)
+                is_awaited = is_awaited or work.waiter is not None
+                timeout_s = max(lingers_until - time.monotonic(), 0.0)
         return group, False
 
     def _run_group(self, group: list[_Work[Any]]) -> None:

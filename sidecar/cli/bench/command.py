@@ -10,13 +10,15 @@ from rich.console import Console
 from rich.table import Table
 
 from sidecar.cli.bench.figures import Figure, Report
+from sidecar.cli.invocation import Invocation, JsonOption
 
 
 def bench(
+    context: typer.Context,
     sizes: Annotated[
         str, typer.Option(help="Stores to measure recall at, in memories, separated by commas.")
     ] = "1000,10000,100000",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,  # noqa: FBT002 - typer's way
+    as_json: JsonOption = False,  # noqa: FBT002 - typer's way
 ) -> None:
     """Measure speed as ratios to what this machine needs anyway: one embedding, one empty call, one synced commit.
 
@@ -34,7 +36,7 @@ def bench(
     console = Console(stderr=True)
     with console.status("starting") as status:
         report = run_bench(wanted, status.update)
-    if as_json:
+    if Invocation.of(context, None, is_json=as_json).output.is_json:
         json.dump(_document(report), sys.stdout, indent=2)
         sys.stdout.write("\n")
     else:

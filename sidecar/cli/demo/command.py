@@ -5,7 +5,6 @@ import shutil
 import sys
 import textwrap
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -13,12 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from sidecar.cli.demo.play import Outcome, Ranked, play
+from sidecar.cli.invocation import Invocation, JsonOption
 
 _CONTENT_WIDTH = 58
 
 
 def demo(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,  # noqa: FBT002 - typer's way
+    context: typer.Context,
+    as_json: JsonOption = False,  # noqa: FBT002 - typer's way
 ) -> None:
     """Show the main job in under a minute: memories are recalled, what a session used is recognised and ranks higher.
 
@@ -28,7 +29,7 @@ def demo(
     console = Console(stderr=True)
     with console.status("starting a sidecar") as status:
         outcome = play(status.update)
-    if as_json:
+    if Invocation.of(context, None, is_json=as_json).output.is_json:
         json.dump(_document(outcome), sys.stdout, indent=2)
         sys.stdout.write("\n")
     else:
