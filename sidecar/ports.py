@@ -38,7 +38,9 @@ from sidecar.domain.store_values import (
     OrderBy,
     Page,
     ParkedJob,
+    RankFields,
     RecallRecord,
+    RequestKey,
     StoreHealth,
     WordHit,
     WordQuery,
@@ -164,8 +166,8 @@ class MemoryStore(Protocol):
         """Return those of these memories that the filter covers, in the order of the keys."""
         ...
 
-    async def fetch_weighted(self, keys: Sequence[int], selection: MemoryFilter) -> list[tuple[Memory, float]]:
-        """As `fetch`, each memory with its reinforcement multiplier; 1 without evidence."""
+    async def rank_fields(self, keys: Sequence[int]) -> dict[int, RankFields]:
+        """Return what ranking needs to know of these memories; keys that are not there are left out."""
         ...
 
     async def edges(self, owner: str, memory_id: str) -> tuple[Edge, ...]:
@@ -186,11 +188,23 @@ class MemoryStore(Protocol):
         """Count the memories that the filter covers."""
         ...
 
-    async def forget(self, owner: str, memory_ids: Sequence[str], *, is_forced: bool, is_purge: bool) -> Forgetting:
-        """Set memories to forgotten, or remove every byte of them; golden rules are skipped unless forced.
+    async def forget(
+        self, owner: str, memory_ids: Sequence[str], *, is_forced: bool, is_purge: bool, request: RequestKey | None
+    ) -> Forgetting:
+        """Set memories to forgotten, or remove every byte of them; `skip_reason` says what is left alone.
+
+        A request key that came before returns the first outcome and changes nothing.
 
         Purging removes the row, its words, vectors, edges, jobs and slices, and leaves no copy in database or journal.
         A purged successor gives its `supersedes` targets back their active state.
+        """
+        ...
+
+    async def kept_forgetting(self, owner: str, request: RequestKey) -> Forgetting | None:
+        """Return the outcome of an earlier `forget` with this key, None if there was none.
+
+        Raises:
+            RequestKeyReusedError: If the key came before with another digest.
         """
         ...
 
@@ -238,8 +252,15 @@ class MemoryStore(Protocol):
         """Return jobs whose next try is due, the newest memory first, so that what was just said is found first."""
         ...
 
-    async def save_embeddings(self, model_id: str, rows: Sequence[tuple[int, Embedding]]) -> None:
-        """Store `(key, (windows, dim))` vectors and end their jobs. Rows purged meanwhile are left out."""
+    async def save_embeddings(self, model_id: str, rows: Sequence[tuple[int, Embedding]]) -> list[int]:
+        """Store `(key, (windows, dim))` vectors, end their jobs, and return the keys that were stored.
+
+        Memories purged meanwhile are left out: their vectors must get into no index.
+        """
+        ...
+
+    async def requeue(self, model_id: str, keys: Sequence[int]) -> None:
+        """Drop these memories' vectors of a model, which turned out to be unusable, and queue their jobs anew."""
         ...
 
     async def fail_job(self, key: int, *, reason: str, next_try_at: datetime | None) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from sidecar.domain.memory import Link, Memory, MemoryState, MemoryType, Relation
+from sidecar.domain.memory import Link, Memory, MemoryState, MemoryType, Provenance, Relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,38 @@ def skip_reason(memory: Memory, *, is_forced: bool, is_purge: bool) -> SkipReaso
 
 
 @dataclass(frozen=True, slots=True)
-class Forgetting:
-    """What forgetting did, or in a preview would do."""
+class RequestKey:
+    """A caller's key for one request, and the digest of its content: a repeat changes nothing."""
 
+    key: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankFields:
+    """What ranking needs to know of a candidate beside its relevance.
+
+    Attributes:
+        reinforcement: Its multiplier; 1 without evidence.
+    """
+
+    memory_type: MemoryType
+    created_at: datetime
+    provenance: Provenance
+    reinforcement: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What forgetting did, or in a preview would do.
+
+    Attributes:
+        forgotten_ids: In the order in which they were asked for.
+        memories: Those of them that are still there to be shown.
+        purged_keys: Whose vectors must leave the index, and the disk.
+    """
+
+    forgotten_ids: tuple[str, ...]
     memories: tuple[Memory, ...]
     skipped: tuple[tuple[str, SkipReason], ...]
     changed: tuple[CatalogRow, ...] = ()
