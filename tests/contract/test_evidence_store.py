@@ -30,7 +30,6 @@ from sidecar.domain.memory import Link, Relation
 from sidecar.domain.reinforcement import Evidence, multiplier
 from sidecar.ports import EvidenceStore, MemoryStore
 from tests.store_builders import (
-    ACTIVE,
     NOW,
     OWNER,
     THREAD,
@@ -277,8 +276,8 @@ async def test_link_to_a_shown_memory_of_the_session_is_use(store: Store) -> Non
     assert await useful(store, shown_id) == [(SESSION, 1, False)]
     assert await store.multipliers([shown_id, new.memory_id]) == {shown_id: multiplier(Evidence(useful=1))}
     keys = [row.key for row in await store.catalog()]
-    weighted = {memory.id: factor for memory, factor in await store.fetch_weighted(keys, ACTIVE)}
-    assert weighted == {shown_id: multiplier(Evidence(useful=1)), new.memory_id: 1}
+    factors = [fields.reinforcement for fields in (await store.rank_fields(keys)).values()]
+    assert factors == [multiplier(Evidence(useful=1)), 1]
     [recall] = await store.session_recalls(OWNER, CLIENT, SESSION)
     assert recall.used_memory_ids == (shown_id,)
     assert (await store.sessions(OWNER, limit=9))[0].used == 1

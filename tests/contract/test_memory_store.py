@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sidecar.domain.memory import Link, MemoryState, MemoryType, Relation
+from sidecar.domain.memory import Link, MemoryState, MemoryType, Provenance, Relation
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.namespace import NamespaceScope
 from sidecar.domain.recall import MemoryFilter
-from sidecar.domain.store_values import OrderBy, SkipReason
+from sidecar.domain.store_values import OrderBy, RankFields, RequestKey, SkipReason, skip_reason
 from sidecar.domain.words import tokenise
 from sidecar.errors import (
     DuplicateMemoryError,
@@ -181,6 +181,19 @@ async def test_fetch_keeps_order_and_filters(store: Store) -> None:
     assert await store.fetch([], ACTIVE) == []
 
 
+async def test_rank_fields_are_those_of_the_memories(store: Store) -> None:
+    """What ranking asks for, of every key that is there, whatever its state or owner."""
+    later = NOW + timedelta(microseconds=1)
+    decision = await store.add(new_memory("a", type=MemoryType.DECISION, provenance=Provenance.MACHINE, at=later))
+    theirs = await store.add(new_memory("b", owner="bob"))
+    keys = [outcome.changed[0].key for outcome in (decision, theirs)]
+    assert await store.rank_fields([*keys, 999, *keys]) == {
+        keys[0]: RankFields(MemoryType.DECISION, later, Provenance.MACHINE, 1.0),
+        keys[1]: RankFields(MemoryType.FACT, NOW, Provenance.AGENT, 1.0),
+    }
+    assert await store.rank_fields([]) == {}
+
+
 async def test_filter_fields_all_apply(store: Store) -> None:
     """Every field of a filter narrows what is counted, found by words and fetched."""
     later = NOW + timedelta(days=1)
@@ -227,7 +240,7 @@ async def test_forgotten_memory_is_restored_to_what_it_was(store: Store) -> None
     assert (await store.get(OWNER, old.memory_id)).superseded_by == ""
     again = await store.forget(OWNER, [old.memory_id], is_forced=False, is_purge=False)
     assert again.skipped == ((old.memory_id, SkipReason.ALREADY_FORGOTTEN),)
-    restored, row = await store.restore(OWNER, old.memory_id)
+    restored, [row] = await store.restore(OWNER, old.memory_id)
     assert restored == before
     assert row.state is MemoryState.SUPERSEDED
     with pytest.raises(MemoryNotForgottenError):
@@ -242,7 +255,60 @@ async def test_golden_rule_is_forgotten_by_force_only(store: Store) -> None:
     kept = await store.forget(OWNER, ids, is_forced=False, is_purge=True)
     assert kept.skipped == tuple((memory_id, SkipReason.GOLDEN_RULE) for memory_id in ids)
     forced = await store.forget(OWNER, ids, is_forced=True, is_purge=False)
-    assert len(forced.memories) == 2
+    assert [memory.id for memory in forced.memories] == ids
+    assert forced.forgotten_ids == tuple(ids)
+
+
+async def test_forgotten_golden_rule_is_skipped_as_a_preview_says(store: Store) -> None:
+    """The deed gives the reasons of `skip_reason`, in whatever state the memory is."""
+    rule = (await store.add(new_memory("rule", type=MemoryType.GOLDEN_RULE))).memory_id
+    await store.forget(OWNER, [rule], is_forced=True, is_purge=False)
+    memory = await store.get(OWNER, rule)
+    for is_forced in (False, True):
+        expected = skip_reason(memory, is_forced=is_forced, is_purge=False)
+        done = await store.forget(OWNER, [rule], is_forced=is_forced, is_purge=False)
+        assert done.skipped == ((rule, expected),)
+        assert done.forgotten_ids == ()
+
+
+@pytest.mark.parametrize("is_purge", [False, True])
+async def test_repeated_key_of_forgetting_returns_first_outcome(store: Store, clock: SetClock, is_purge: bool) -> None:
+    """Who got no answer asks again and learns what was forgotten; what came after is left alone. For a day."""
+    kept_id = (await store.add(new_memory("rule", type=MemoryType.GOLDEN_RULE))).memory_id
+    gone_id = (await store.add(new_memory("gone"))).memory_id
+    asked = [gone_id, kept_id, next_memory_id()]
+    request = RequestKey("k", "digest")
+    assert await store.kept_forgetting(OWNER, request) is None
+    first = await store.forget(OWNER, asked, is_forced=False, is_purge=is_purge, request=request)
+    assert first.forgotten_ids == (gone_id,)
+    assert len(first.memories) == len(first.purged_keys) + 1 - 2 * is_purge
+    for repeated in (
+        await store.forget(OWNER, asked, is_forced=False, is_purge=is_purge, request=request),
+        await store.kept_forgetting(OWNER, request),
+    ):
+        assert repeated == replace(first, changed=())
+    other = RequestKey("k", "other")
+    with pytest.raises(RequestKeyReusedError):
+        await store.kept_forgetting(OWNER, other)
+    with pytest.raises(RequestKeyReusedError):
+        await store.forget(OWNER, [kept_id], is_forced=True, is_purge=is_purge, request=other)
+    assert (await store.get(OWNER, kept_id)).state is MemoryState.ACTIVE
+    assert await store.kept_forgetting("bob", other) is None
+    clock.advance(timedelta(hours=25))
+    assert await store.kept_forgetting(OWNER, request) is None
+    later = await store.forget(OWNER, [kept_id], is_forced=True, is_purge=is_purge, request=other)
+    assert later.forgotten_ids == (kept_id,)
+
+
+async def test_repeated_key_of_forgetting_does_not_undo_a_restore(store: Store) -> None:
+    """A late copy of a request must not take away what was brought back since."""
+    memory_id = (await store.add(new_memory("a"))).memory_id
+    request = RequestKey("k", "digest")
+    await store.forget(OWNER, [memory_id], is_forced=False, is_purge=False, request=request)
+    restored, _ = await store.restore(OWNER, memory_id)
+    repeated = await store.forget(OWNER, [memory_id], is_forced=False, is_purge=False, request=request)
+    assert (repeated.forgotten_ids, repeated.memories) == ((memory_id,), (restored,))
+    assert (await store.get(OWNER, memory_id)).state is MemoryState.ACTIVE
 
 
 async def test_purged_memory_is_gone_and_its_key_never_returns(store: Store) -> None:
@@ -254,7 +320,8 @@ async def test_purged_memory_is_gone_and_its_key_never_returns(store: Store) -> 
     key = doomed.changed[0].key
     await store.save_embeddings(MODEL.id, [(key, unit(1, 0, 0, 0))])
     forgetting = await store.forget(OWNER, [doomed.memory_id, doomed.memory_id], is_forced=False, is_purge=True)
-    assert forgetting.purged_keys == (key,)
+    assert (forgetting.purged_keys, forgetting.forgotten_ids) == ((key,), (doomed.memory_id,))
+    assert forgetting.memories == ()
     with pytest.raises(MemoryNotFoundError):
         await store.get(OWNER, doomed.memory_id)
     assert await store.edges(OWNER, kept.memory_id) == ()
@@ -423,7 +490,7 @@ async def test_saved_vectors_end_their_jobs_and_come_back(store: Store, clock: S
     outcome = await store.add(new_memory("a"))
     key = outcome.changed[0].key
     windows = unit(0.3, -0.2, 0.9, 0.1, 1, 2, 3, 4)
-    await store.save_embeddings(MODEL.id, [(key, windows), (999, windows)])
+    assert await store.save_embeddings(MODEL.id, [(key, windows), (999, windows)]) == [key]
     assert await store.due_jobs(now=clock.now(), limit=9) == []
     assert list(await store.embedded_keys(MODEL.id)) == [key]
     [(found, stored)] = await store.embeddings(MODEL.id, [999, key, key])
@@ -479,6 +546,23 @@ async def test_failed_job_waits_then_is_parked_and_retried(store: Store, clock: 
     assert await store.retry_parked() == 1
     assert len(await store.due_jobs(now=clock.now(), limit=9)) == 1
     await store.fail_job(999, reason="unknown", next_try_at=None)
+
+
+async def test_requeued_memories_lose_their_vector_and_wait_anew(store: Store, clock: SetClock) -> None:
+    """A vector that no index takes is made again; another model's stays, and so does what is purged."""
+    await store.set_model(OTHER_MODEL)
+    key = (await store.add(new_memory("a"))).changed[0].key
+    await store.save_embeddings(OTHER_MODEL.id, [(key, unit(0, 1, 0, 0))])
+    await store.set_model(MODEL)
+    await store.save_embeddings(MODEL.id, [(key, unit(1, 0, 0, 0))])
+    await store.requeue(MODEL.id, [key, 999])
+    assert [job.key for job in await store.due_jobs(now=clock.now(), limit=9)] == [key]
+    assert list(await store.embedded_keys(MODEL.id)) == []
+    assert list(await store.embedded_keys(OTHER_MODEL.id)) == [key]
+    await store.fail_job(key, reason="boom", next_try_at=None)
+    await store.requeue(MODEL.id, [key])
+    assert [job.attempts for job in await store.due_jobs(now=clock.now(), limit=9)] == [0]
+    assert await store.check_integrity() == ()
 
 
 # --- use ---

@@ -2,12 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
 
 from sidecar.adapters.in_memory.listing import catalog_row
 from sidecar.adapters.in_memory.tables import Tables
 from sidecar.domain.memory import Memory, MemoryState, Relation
-from sidecar.domain.store_values import CatalogRow, Forgetting, SkipReason
-from sidecar.errors import DuplicateMemoryError, MemoryNotForgottenError, MemoryNotFoundError
+from sidecar.domain.store_values import CatalogRow, Forgetting, RequestKey, SkipReason, skip_reason
+from sidecar.errors import DuplicateMemoryError, MemoryNotForgottenError, MemoryNotFoundError, RequestKeyReusedError
+
+REQUEST_KEY_LIFE: Final = timedelta(hours=24)
+
+
+def find_kept(tables: Tables, owner: str, request: RequestKey, *, now: datetime) -> Forgetting | None:
+    """See `MemoryStore.kept_forgetting`; memories are shown as they are now."""
+    kept = tables.kept_forgettings.get((owner, request.key))
+    if kept is None or kept.at < now - REQUEST_KEY_LIFE:
+        return None
+    if kept.digest != request.digest:
+        raise RequestKeyReusedError(request.key)
+    found = (tables.find(owner, memory_id) for memory_id in kept.outcome.forgotten_ids)
+    return replace(kept.outcome, memories=tuple(memory for memory in found if memory is not None), changed=())
 
 
 def forget(tables: Tables, owner: str, memory_ids: Sequence[str], *, is_forced: bool, is_purge: bool) -> Forgetting:
@@ -19,10 +34,8 @@ def forget(tables: Tables, owner: str, memory_ids: Sequence[str], *, is_forced: 
         memory = tables.find(owner, memory_id)
         if memory is None:
             skipped.append((memory_id, SkipReason.NOT_FOUND))
-        elif memory.state is MemoryState.FORGOTTEN and not is_purge:
-            skipped.append((memory_id, SkipReason.ALREADY_FORGOTTEN))
-        elif memory.is_golden_rule and not is_forced:
-            skipped.append((memory_id, SkipReason.GOLDEN_RULE))
+        elif (reason := skip_reason(memory, is_forced=is_forced, is_purge=is_purge)) is not None:
+            skipped.append((memory_id, reason))
         elif is_purge:
             done.append(memory)
             changed.pop(memory.key, None)
@@ -32,11 +45,16 @@ def forget(tables: Tables, owner: str, memory_ids: Sequence[str], *, is_forced: 
             tables.memories[memory.key] = forgotten
             done.append(forgotten)
             changed[memory.key] = catalog_row(forgotten)
-    purged_keys = tuple(memory.key for memory in done) if is_purge else ()
-    return Forgetting(tuple(done), tuple(skipped), tuple(changed.values()), purged_keys)
+    return Forgetting(
+        forgotten_ids=tuple(memory.id for memory in done),
+        memories=() if is_purge else tuple(done),
+        skipped=tuple(skipped),
+        changed=tuple(changed.values()),
+        purged_keys=tuple(memory.key for memory in done) if is_purge else (),
+    )
 
 
-def restore(tables: Tables, owner: str, memory_id: str) -> tuple[Memory, CatalogRow]:
+def restore(tables: Tables, owner: str, memory_id: str) -> tuple[Memory, tuple[CatalogRow, ...]]:
     """See `MemoryStore.restore`."""
     memory = tables.find(owner, memory_id)
     if memory is None:
@@ -54,7 +72,7 @@ def restore(tables: Tables, owner: str, memory_id: str) -> tuple[Memory, Catalog
         superseded_by=tables.successors.get(memory.key, "") if is_superseded else "",
     )
     tables.memories[memory.key] = restored
-    return restored, catalog_row(restored)
+    return restored, (catalog_row(restored),)
 
 
 def find_active(tables: Tables, memory: Memory) -> Memory | None:

@@ -3,15 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 import numpy as np
 
 from sidecar.adapters.in_memory import forgetting, listing, word_index
 from sidecar.adapters.in_memory.evidence_store import InMemoryEvidence
 from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
-from sidecar.adapters.in_memory.tables import Job, KeptOutcome, Tables
+from sidecar.adapters.in_memory.tables import Job, KeptForgetting, KeptOutcome, Tables
 from sidecar.domain.confirmation import make_claims, settle
 from sidecar.domain.evidence import UsageEvent, Valence
 from sidecar.domain.memory import Link, Memory, MemoryState, Relation
@@ -30,7 +29,9 @@ from sidecar.domain.store_values import (
     OrderBy,
     Page,
     ParkedJob,
+    RankFields,
     RecallRecord,
+    RequestKey,
     StoreHealth,
     WordHit,
     WordQuery,
@@ -38,8 +39,6 @@ from sidecar.domain.store_values import (
 from sidecar.domain.word_selection import POSTING_BUDGET
 from sidecar.errors import IndexRowError, MemoryNotFoundError, RequestKeyReusedError
 from sidecar.ports import Clock, Embedding, Keys
-
-_REQUEST_KEY_LIFE: Final = timedelta(hours=24)
 
 
 class InMemoryStore(InMemoryEvidence):
@@ -73,11 +72,19 @@ class InMemoryStore(InMemoryEvidence):
         found = (self._tables.memories.get(key) for key in dict.fromkeys(keys))
         return [memory for memory in found if memory is not None and selection.covers(memory)]
 
-    async def fetch_weighted(self, keys: Sequence[int], selection: MemoryFilter) -> list[tuple[Memory, float]]:
-        """See `MemoryStore.fetch_weighted`."""
-        memories = await self.fetch(keys, selection)
-        multipliers = await self.multipliers([memory.id for memory in memories])
-        return [(memory, multipliers.get(memory.id, NEUTRAL)) for memory in memories]
+    async def rank_fields(self, keys: Sequence[int]) -> dict[int, RankFields]:
+        """See `MemoryStore.rank_fields`."""
+        memories = {key: self._tables.memories[key] for key in keys if key in self._tables.memories}
+        multipliers = self._tables.multipliers
+        return {
+            key: RankFields(
+                memory_type=memory.type,
+                created_at=memory.created_at,
+                provenance=memory.provenance,
+                reinforcement=multipliers.get((memory.owner, memory.id), NEUTRAL),
+            )
+            for key, memory in memories.items()
+        }
 
     async def edges(self, owner: str, memory_id: str) -> tuple[Edge, ...]:
         """See `MemoryStore.edges`."""
@@ -103,11 +110,30 @@ class InMemoryStore(InMemoryEvidence):
             by_state=Counter(str(memory.state) for memory in covered),
         )
 
-    async def forget(self, owner: str, memory_ids: Sequence[str], *, is_forced: bool, is_purge: bool) -> Forgetting:
+    async def forget(
+        self,
+        owner: str,
+        memory_ids: Sequence[str],
+        *,
+        is_forced: bool,
+        is_purge: bool,
+        request: RequestKey | None = None,
+    ) -> Forgetting:
         """See `MemoryStore.forget`."""
-        return forgetting.forget(self._tables, owner, memory_ids, is_forced=is_forced, is_purge=is_purge)
+        kept = None if request is None else await self.kept_forgetting(owner, request)
+        if kept is not None:
+            return kept
+        outcome = forgetting.forget(self._tables, owner, memory_ids, is_forced=is_forced, is_purge=is_purge)
+        if request is not None:
+            kept_now = KeptForgetting(request.digest, outcome, self._clock.now())
+            self._tables.kept_forgettings[owner, request.key] = kept_now
+        return outcome
 
-    async def restore(self, owner: str, memory_id: str) -> tuple[Memory, CatalogRow]:
+    async def kept_forgetting(self, owner: str, request: RequestKey) -> Forgetting | None:
+        """See `MemoryStore.kept_forgetting`."""
+        return forgetting.find_kept(self._tables, owner, request, now=self._clock.now())
+
+    async def restore(self, owner: str, memory_id: str) -> tuple[Memory, tuple[CatalogRow, ...]]:
         """See `MemoryStore.restore`."""
         return forgetting.restore(self._tables, owner, memory_id)
 
@@ -152,16 +178,26 @@ class InMemoryStore(InMemoryEvidence):
         memories = self._tables.memories
         return [EmbedJob(key, memories[key].id, memories[key].content, job.attempts) for key, job in due[:limit]]
 
-    async def save_embeddings(self, model_id: str, rows: Sequence[tuple[int, Embedding]]) -> None:
+    async def save_embeddings(self, model_id: str, rows: Sequence[tuple[int, Embedding]]) -> list[int]:
         """See `MemoryStore.save_embeddings`."""
         for key, embedding in rows:
             if embedding.ndim != 2 or not embedding.size or not np.isfinite(embedding).all():
                 raise IndexRowError(f"shape {embedding.shape} or a value that is not finite, for key {key}")
+        stored = [key for key, _ in rows if key in self._tables.memories]
         for key, embedding in rows:
             if key in self._tables.memories:
                 self._tables.vectors[model_id, key] = embedding.copy()
                 if model_id == self._tables.model_id:
                     self._tables.jobs.pop(key, None)
+        return stored
+
+    async def requeue(self, model_id: str, keys: Sequence[int]) -> None:
+        """See `MemoryStore.requeue`; of another model than the one in use only the vectors go."""
+        tables, now = self._tables, self._clock.now()
+        for key in keys:
+            tables.vectors.pop((model_id, key), None)
+            if key in tables.memories and model_id == tables.model_id:
+                tables.jobs[key] = Job(0, now, now)
 
     async def fail_job(self, key: int, *, reason: str, next_try_at: datetime | None) -> None:
         """See `MemoryStore.fail_job`; a job that has ended meanwhile stays ended."""
@@ -245,7 +281,7 @@ class InMemoryStore(InMemoryEvidence):
 
     def _kept_outcome(self, new: NewMemory) -> AddOutcome | None:
         kept = self._tables.kept_outcomes.get((new.memory.owner, new.request_key))
-        if kept is None or not new.request_key or kept.at < self._clock.now() - _REQUEST_KEY_LIFE:
+        if kept is None or not new.request_key or kept.at < self._clock.now() - forgetting.REQUEST_KEY_LIFE:
             return None
         if kept.digest != new.request_digest:
             raise RequestKeyReusedError(new.request_key)

@@ -8,7 +8,7 @@ from sidecar.domain.confirmation import Claim
 from sidecar.domain.evidence import SessionThread, TranscriptCursor, UsageEvent, Valence
 from sidecar.domain.ledger import Call, Slice
 from sidecar.domain.memory import Memory, Relation
-from sidecar.domain.store_values import AddOutcome, Edge, RecallRecord
+from sidecar.domain.store_values import AddOutcome, Edge, Forgetting, RecallRecord
 from sidecar.ports import Embedding
 
 
@@ -18,6 +18,15 @@ class KeptOutcome:
 
     digest: str
     outcome: AddOutcome
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KeptForgetting:
+    """What the first request to forget with a key led to."""
+
+    digest: str
+    outcome: Forgetting
     at: datetime
 
 
@@ -74,6 +83,7 @@ class Tables:
     tokens: dict[int, Counter[str]] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     kept_outcomes: dict[tuple[str, str], KeptOutcome] = field(default_factory=dict)
+    kept_forgettings: dict[tuple[str, str], KeptForgetting] = field(default_factory=dict)
     vectors: dict[tuple[str, int], Embedding] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)
     model_id: str = ""

@@ -65,9 +65,10 @@ def due_jobs(connection: apsw.Connection, *, now: datetime, limit: int) -> list[
     return [EmbedJob(key=row[0], memory_id=row[1], content=row[2], attempts=row[3]) for row in rows]
 
 
-def save(transaction: Transaction, model_id: str, rows: Sequence[tuple[int, bytes, int, int]]) -> None:
-    """Store `(key, vector, windows, dim)` rows as `pack` makes them, and end their jobs."""
+def save(transaction: Transaction, model_id: str, rows: Sequence[tuple[int, bytes, int, int]]) -> list[int]:
+    """Store `(key, vector, windows, dim)` rows as `pack` makes them, end their jobs, and return the stored keys."""
     connection = transaction.connection
+    stored = []
     for key, vector, windows, dim in rows:
         model = _model_row(connection, model_id, name=model_id.partition("@")[0], dim=dim)
         connection.execute(
@@ -75,7 +76,24 @@ def save(transaction: Transaction, model_id: str, rows: Sequence[tuple[int, byte
             "SELECT ?, key, ?, ? FROM memories WHERE key = ?",
             (model, windows, vector, key),
         )
-        connection.execute(f"DELETE FROM embed_jobs WHERE key = ? AND ? = {_CURRENT}", (key, model))
+        if connection.changes():
+            stored.append(key)
+            connection.execute(f"DELETE FROM embed_jobs WHERE key = ? AND ? = {_CURRENT}", (key, model))
+    return stored
+
+
+def requeue(transaction: Transaction, model_id: str, keys: Sequence[int], *, now: datetime) -> None:
+    """See `MemoryStore.requeue`; of another model than the one in use only the vectors go."""
+    connection = transaction.connection
+    model = fetch_value(connection, "SELECT id FROM models WHERE model_id = ?", (model_id,))
+    at = to_us(now)
+    for key in keys:
+        connection.execute("DELETE FROM embeddings WHERE model = ? AND key = ?", (model, int(key)))
+        connection.execute(
+            "INSERT OR REPLACE INTO embed_jobs (key, attempts, next_try_at, queued_at, is_parked, reason) "
+            f"SELECT key, 0, ?1, ?1, 0, '' FROM memories WHERE key = ?2 AND ?3 = {_CURRENT}",
+            (at, int(key), model),
+        )
 
 
 def pack(rows: Sequence[tuple[int, Embedding]]) -> list[tuple[int, bytes, int, int]]:

@@ -1,19 +1,23 @@
 """Forgets memories, or removes every byte of them. An operation of the writer."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 
 import apsw
 
 from sidecar.adapters.sqlite import reading
-from sidecar.adapters.sqlite.connection import fetch_all, fetch_value
-from sidecar.adapters.sqlite.remembering import find_active, with_state
+from sidecar.adapters.sqlite.connection import fetch_all, fetch_one, fetch_value
+from sidecar.adapters.sqlite.remembering import REQUEST_KEY_LIFE, find_active, with_state
 from sidecar.adapters.sqlite.term_statistics import TermStatistics
+from sidecar.adapters.sqlite.values import to_us
 from sidecar.adapters.sqlite.words import remove_traces, remove_words
 from sidecar.adapters.sqlite.writer import Transaction
 from sidecar.domain.memory import Memory, MemoryState, Relation
-from sidecar.domain.store_values import CatalogRow, Forgetting, SkipReason
+from sidecar.domain.store_values import CatalogRow, Forgetting, RequestKey, SkipReason, skip_reason
+from sidecar.errors import RequestKeyReusedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +32,24 @@ class ForgetMemories:
     memory_ids: tuple[str, ...]
     is_forced: bool
     is_purge: bool
+    request: RequestKey | None
+    now: datetime
     statistics: TermStatistics
     empty_journal: Callable[[], None]
 
     def __call__(self, transaction: Transaction) -> Forgetting:
         """Run as an operation of the writer."""
+        if self.request is None:
+            return self._forget_all(transaction)
+        connection = transaction.connection
+        kept = find_kept(connection, self.owner, self.request, now=self.now)
+        if kept is not None:
+            return kept
+        outcome = self._forget_all(transaction)
+        _keep(connection, self.owner, self.request, outcome, now=self.now)
+        return outcome
+
+    def _forget_all(self, transaction: Transaction) -> Forgetting:
         connection = transaction.connection
         done: list[Memory] = []
         skipped: list[tuple[str, SkipReason]] = []
@@ -40,9 +57,10 @@ class ForgetMemories:
         removed_terms: set[str] = set()
         for memory_id in dict.fromkeys(self.memory_ids):
             memory = reading.find(connection, self.owner, memory_id)
-            reason = self._reason_to_skip(memory)
-            if memory is None or reason is not None:
-                skipped.append((memory_id, reason or SkipReason.NOT_FOUND))
+            if memory is None:
+                skipped.append((memory_id, SkipReason.NOT_FOUND))
+            elif (reason := skip_reason(memory, is_forced=self.is_forced, is_purge=self.is_purge)) is not None:
+                skipped.append((memory_id, reason))
             elif self.is_purge:
                 done.append(memory)
                 changed.pop(memory.key, None)
@@ -53,17 +71,13 @@ class ForgetMemories:
                 changed[memory.key] = with_state(memory, MemoryState.FORGOTTEN)
         if removed_terms:
             transaction.before_commit(partial(remove_traces, connection, removed_terms))
-        purged_keys = tuple(memory.key for memory in done) if self.is_purge else ()
-        return Forgetting(tuple(done), tuple(skipped), tuple(changed.values()), purged_keys)
-
-    def _reason_to_skip(self, memory: Memory | None) -> SkipReason | None:
-        if memory is None:
-            return SkipReason.NOT_FOUND
-        if memory.state is MemoryState.FORGOTTEN and not self.is_purge:
-            return SkipReason.ALREADY_FORGOTTEN
-        if memory.is_golden_rule and not self.is_forced:
-            return SkipReason.GOLDEN_RULE
-        return None
+        return Forgetting(
+            forgotten_ids=tuple(memory.id for memory in done),
+            memories=() if self.is_purge else tuple(done),
+            skipped=tuple(skipped),
+            changed=tuple(changed.values()),
+            purged_keys=tuple(memory.key for memory in done) if self.is_purge else (),
+        )
 
     def _purge(self, transaction: Transaction, memory: Memory) -> list[CatalogRow]:
         """Remove a memory, and return what its going changed."""
@@ -75,11 +89,49 @@ class ForgetMemories:
         connection.execute(
             "DELETE FROM claims WHERE owner = ?1 AND (source_id = ?2 OR target_id = ?2)", (self.owner, memory.id)
         )
-        connection.execute("DELETE FROM multipliers WHERE memory_id = ?", (memory.id,))
-        # Vectors, jobs and edges go with the row.
+        # Vectors, jobs, edges and the multiplier go with the row.
         connection.execute("DELETE FROM memories WHERE key = ?", (memory.key,))
         transaction.after_commit(self.empty_journal)
         return [row for target in superseded for row in _release(connection, target)]
+
+
+def find_kept(connection: apsw.Connection, owner: str, request: RequestKey, *, now: datetime) -> Forgetting | None:
+    """See `MemoryStore.kept_forgetting`; memories are shown as they are now."""
+    row = fetch_one(
+        connection,
+        "SELECT digest, forgotten_ids, skipped, purged_keys FROM forget_requests "
+        "WHERE owner = ? AND request_key = ? AND created_at >= ?",
+        (owner, request.key, to_us(now - REQUEST_KEY_LIFE)),
+    )
+    if row is None:
+        return None
+    if row[0] != request.digest:
+        raise RequestKeyReusedError(request.key)
+    forgotten_ids = tuple(row[1].split())
+    found = (reading.find(connection, owner, memory_id) for memory_id in forgotten_ids)
+    return Forgetting(
+        forgotten_ids=forgotten_ids,
+        memories=tuple(memory for memory in found if memory is not None),
+        skipped=tuple((str(memory_id), SkipReason(reason)) for memory_id, reason in json.loads(row[2])),
+        # Again: who asks again may have ended before the vectors were out of the index.
+        purged_keys=tuple(int(key) for key in json.loads(row[3])),
+    )
+
+
+def _keep(connection: apsw.Connection, owner: str, request: RequestKey, outcome: Forgetting, *, now: datetime) -> None:
+    connection.execute("DELETE FROM forget_requests WHERE created_at < ?", (to_us(now - REQUEST_KEY_LIFE),))
+    connection.execute(
+        "INSERT INTO forget_requests VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            owner,
+            request.key,
+            request.digest,
+            " ".join(outcome.forgotten_ids),
+            json.dumps(outcome.skipped),
+            json.dumps(outcome.purged_keys),
+            to_us(now),
+        ),
+    )
 
 
 def _forget(connection: apsw.Connection, memory: Memory) -> Memory:

@@ -11,6 +11,8 @@ from sidecar.adapters.sqlite.connection import Value, fetch_all, fetch_one, fetc
 from sidecar.adapters.sqlite.values import (
     CATALOG_COLUMNS,
     MEMORY_COLUMNS,
+    MEMORY_TYPES,
+    PROVENANCES,
     catalog_from_row,
     from_us,
     memory_from_row,
@@ -20,7 +22,7 @@ from sidecar.domain.evidence import Valence
 from sidecar.domain.memory import Memory, Relation
 from sidecar.domain.recall import MemoryFilter
 from sidecar.domain.reinforcement import NEUTRAL
-from sidecar.domain.store_values import CatalogRow, Edge, MemoryCounts, OrderBy, Page
+from sidecar.domain.store_values import CatalogRow, Edge, MemoryCounts, OrderBy, Page, RankFields
 from sidecar.errors import MemoryNotFoundError
 
 _AT_ONCE: Final = 500
@@ -63,13 +65,26 @@ def fetch(connection: apsw.Connection, keys: Sequence[int], selection: MemoryFil
     return [found[key] for key in dict.fromkeys(keys) if key in found]
 
 
-def fetch_weighted(
-    connection: apsw.Connection, keys: Sequence[int], selection: MemoryFilter
-) -> list[tuple[Memory, float]]:
-    """See `MemoryStore.fetch_weighted`."""
-    memories = fetch(connection, keys, selection)
-    found = multipliers(connection, [memory.id for memory in memories])
-    return [(memory, found.get(memory.id, NEUTRAL)) for memory in memories]
+def rank_fields(connection: apsw.Connection, keys: Sequence[int]) -> dict[int, RankFields]:
+    """See `MemoryStore.rank_fields`; reads the filter's index and the few multipliers there are, no memory's row."""
+    found: dict[int, RankFields] = {}
+    for start in range(0, len(keys), _AT_ONCE):
+        asked = [int(key) for key in keys[start : start + _AT_ONCE]]
+        rows = fetch_all(
+            connection,
+            "SELECT m.key, m.type, m.created_at, m.provenance, x.value "
+            "FROM memories m INDEXED BY memories_filter LEFT JOIN multipliers x ON x.key = m.key "
+            f"WHERE m.key IN ({placeholders(len(asked))})",
+            asked,
+        )
+        for key, memory_type, created_at, provenance, value in rows:
+            found[key] = RankFields(
+                memory_type=MEMORY_TYPES[memory_type],
+                created_at=from_us(created_at),
+                provenance=PROVENANCES[provenance],
+                reinforcement=NEUTRAL if value is None else value,
+            )
+    return found
 
 
 def edges(connection: apsw.Connection, owner: str, memory_id: str) -> tuple[Edge, ...]:
@@ -150,7 +165,8 @@ def multipliers(connection: apsw.Connection, memory_ids: Sequence[str]) -> dict[
         asked = memory_ids[start : start + _AT_ONCE]
         rows = fetch_all(
             connection,
-            f"SELECT memory_id, value FROM multipliers WHERE memory_id IN ({placeholders(len(asked))})",
+            "SELECT m.id, x.value FROM memories m JOIN multipliers x ON x.key = m.key "
+            f"WHERE m.id IN ({placeholders(len(asked))})",
             asked,
         )
         found.update((row[0], row[1]) for row in rows)

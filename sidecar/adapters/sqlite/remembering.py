@@ -197,7 +197,7 @@ class RestoreMemory:
     owner: str
     memory_id: str
 
-    def __call__(self, transaction: Transaction) -> tuple[Memory, CatalogRow]:
+    def __call__(self, transaction: Transaction) -> tuple[Memory, tuple[CatalogRow, ...]]:
         """Run as an operation of the writer."""
         connection = transaction.connection
         memory = reading.get(connection, self.owner, self.memory_id)
@@ -211,7 +211,7 @@ class RestoreMemory:
             "UPDATE memories SET state = previous_state, previous_state = 'active' WHERE key = ?", (memory.key,)
         )
         restored = reading.get(connection, self.owner, self.memory_id)
-        return restored, catalog_of(restored)
+        return restored, (catalog_of(restored),)
 
 
 def find_active(connection: apsw.Connection, memory: Memory) -> str | None:

@@ -9,7 +9,7 @@ from typing import Final, Self
 
 import apsw
 
-from sidecar.adapters.sqlite import coverage, embeddings, evidence, reading, upkeep, usage, words
+from sidecar.adapters.sqlite import coverage, embeddings, evidence, forgetting, reading, upkeep, usage, words
 from sidecar.adapters.sqlite.connection import open_writer, storage_error
 from sidecar.adapters.sqlite.forgetting import ForgetMemories
 from sidecar.adapters.sqlite.migration import find_version, migrate, shipped_migrations
@@ -43,7 +43,9 @@ from sidecar.domain.store_values import (
     OrderBy,
     Page,
     ParkedJob,
+    RankFields,
     RecallRecord,
+    RequestKey,
     StoreHealth,
     WordHit,
     WordQuery,
@@ -111,9 +113,9 @@ class SqliteStore:
         """See `MemoryStore.fetch`."""
         return await self._readers.run(partial(reading.fetch, keys=keys, selection=selection))
 
-    async def fetch_weighted(self, keys: Sequence[int], selection: MemoryFilter) -> list[tuple[Memory, float]]:
-        """See `MemoryStore.fetch_weighted`."""
-        return await self._readers.run(partial(reading.fetch_weighted, keys=keys, selection=selection))
+    async def rank_fields(self, keys: Sequence[int]) -> dict[int, RankFields]:
+        """See `MemoryStore.rank_fields`."""
+        return await self._readers.run(partial(reading.rank_fields, keys=keys))
 
     async def edges(self, owner: str, memory_id: str) -> tuple[Edge, ...]:
         """See `MemoryStore.edges`."""
@@ -138,7 +140,15 @@ class SqliteStore:
         """See `MemoryStore.count`."""
         return await self._readers.run(partial(reading.count, selection=selection))
 
-    async def forget(self, owner: str, memory_ids: Sequence[str], *, is_forced: bool, is_purge: bool) -> Forgetting:
+    async def forget(
+        self,
+        owner: str,
+        memory_ids: Sequence[str],
+        *,
+        is_forced: bool,
+        is_purge: bool,
+        request: RequestKey | None = None,
+    ) -> Forgetting:
         """See `MemoryStore.forget`."""
         return await self._writer.run(
             ForgetMemories(
@@ -146,12 +156,20 @@ class SqliteStore:
                 memory_ids=tuple(memory_ids),
                 is_forced=is_forced,
                 is_purge=is_purge,
+                request=request,
+                now=self._clock.now(),
                 statistics=self._statistics,
                 empty_journal=self._writer.empty_journal,
             )
         )
 
-    async def restore(self, owner: str, memory_id: str) -> tuple[Memory, CatalogRow]:
+    async def kept_forgetting(self, owner: str, request: RequestKey) -> Forgetting | None:
+        """See `MemoryStore.kept_forgetting`."""
+        return await self._readers.run(
+            partial(forgetting.find_kept, owner=owner, request=request, now=self._clock.now())
+        )
+
+    async def restore(self, owner: str, memory_id: str) -> tuple[Memory, tuple[CatalogRow, ...]]:
         """See `MemoryStore.restore`."""
         return await self._writer.run(RestoreMemory(owner, memory_id))
 
@@ -195,9 +213,13 @@ class SqliteStore:
         """See `MemoryStore.due_jobs`."""
         return await self._readers.run(partial(embeddings.due_jobs, now=now, limit=limit))
 
-    async def save_embeddings(self, model_id: str, rows: Sequence[tuple[int, Embedding]]) -> None:
+    async def save_embeddings(self, model_id: str, rows: Sequence[tuple[int, Embedding]]) -> list[int]:
         """See `MemoryStore.save_embeddings`."""
-        await self._writer.run(partial(embeddings.save, model_id=model_id, rows=embeddings.pack(rows)))
+        return await self._writer.run(partial(embeddings.save, model_id=model_id, rows=embeddings.pack(rows)))
+
+    async def requeue(self, model_id: str, keys: Sequence[int]) -> None:
+        """See `MemoryStore.requeue`."""
+        await self._writer.run(partial(embeddings.requeue, model_id=model_id, keys=keys, now=self._clock.now()))
 
     async def fail_job(self, key: int, *, reason: str, next_try_at: datetime | None) -> None:
         """See `MemoryStore.fail_job`."""

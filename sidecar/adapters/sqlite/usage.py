@@ -216,9 +216,9 @@ class SqliteConfirmationRows:
         return [_event_from_row(row) for row in rows]
 
     def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:
-        """See `ConfirmationRows.save_multiplier`."""
+        """See `ConfirmationRows.save_multiplier`; for a memory that is gone nothing is stored."""
         self._connection.execute(
-            "INSERT OR REPLACE INTO multipliers (owner, memory_id, value, useful, misled, computed_at) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            (self._owner, memory_id, value, evidence.useful, evidence.misled, to_us(at)),
+            "INSERT OR REPLACE INTO multipliers (key, value, useful, misled, computed_at) "
+            "SELECT key, ?, ?, ?, ? FROM memories WHERE id = ? AND owner = ?",
+            (value, evidence.useful, evidence.misled, to_us(at), memory_id, self._owner),
         )

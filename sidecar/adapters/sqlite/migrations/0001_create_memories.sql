@@ -25,8 +25,8 @@ CREATE TABLE memories (
 
 CREATE UNIQUE INDEX memories_active_content ON memories (owner, namespace, content_hash) WHERE state = 'active';
 
--- Covers every field a filter asks for, so that filtering candidates reads no row.
-CREATE INDEX memories_filter ON memories (key, owner, namespace, state, type, importance, created_at);
+-- Covers every field that filtering and ranking ask for, so that neither reads a row.
+CREATE INDEX memories_filter ON memories (key, owner, namespace, state, type, importance, created_at, provenance);
 CREATE INDEX memories_created ON memories (owner, created_at, id);
 CREATE INDEX memories_superseded_by ON memories (superseded_by) WHERE superseded_by <> '';
 
@@ -59,3 +59,17 @@ CREATE TABLE request_keys (
 
 CREATE INDEX request_keys_created ON request_keys (created_at);
 CREATE INDEX request_keys_memory ON request_keys (memory_id);
+
+-- The same for forgetting. `skipped`: a JSON array of [id, reason] pairs; `purged_keys`: of numbers. Ids only.
+CREATE TABLE forget_requests (
+    owner TEXT NOT NULL,
+    request_key TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    forgotten_ids TEXT NOT NULL,
+    skipped TEXT NOT NULL,
+    purged_keys TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (owner, request_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX forget_requests_created ON forget_requests (created_at);

@@ -1,4 +1,4 @@
--- Use of memories: ids, flags and weights, never text. Rows outlive the memories they name.
+-- Use of memories: ids, flags and weights, never text. Rows outlive the memories they name, but for multipliers.
 CREATE TABLE recalls (
     recall_id TEXT PRIMARY KEY,
     owner TEXT NOT NULL,
@@ -49,12 +49,11 @@ CREATE TABLE claims (
 
 CREATE INDEX claims_target ON claims (owner, target_id);
 
+-- Owned through the memory.
 CREATE TABLE multipliers (
-    owner TEXT NOT NULL,
-    memory_id TEXT NOT NULL,
+    key INTEGER PRIMARY KEY REFERENCES memories (key) ON DELETE CASCADE,
     value REAL NOT NULL,
     useful REAL NOT NULL,
     misled REAL NOT NULL,
-    computed_at INTEGER NOT NULL,
-    PRIMARY KEY (memory_id, owner)
-) STRICT, WITHOUT ROWID;
+    computed_at INTEGER NOT NULL
+) STRICT;
