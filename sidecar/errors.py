@@ -308,7 +308,7 @@ class EmbedderUnavailableError(UnavailableError):
         super().__init__(f"the embedding model cannot be used: {problem}")
 
 
-class RedactionUnavailableError(UnavailableError):
+class RedactionUnavailableError(StateConflictError):
     """Secrets cannot be looked for, so no text is taken."""
 
     reason = "REDACTION_UNAVAILABLE"

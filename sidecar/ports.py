@@ -208,8 +208,8 @@ class MemoryStore(Protocol):
         """
         ...
 
-    async def restore(self, owner: str, memory_id: str) -> tuple[Memory, CatalogRow]:
-        """Give a forgotten memory its previous state back.
+    async def restore(self, owner: str, memory_id: str) -> tuple[Memory, tuple[CatalogRow, ...]]:
+        """Give a forgotten memory its previous state back, and return it with every row whose catalog fields are new.
 
         Raises:
             MemoryNotFoundError: If it is not there.

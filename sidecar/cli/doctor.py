@@ -78,7 +78,9 @@ def check_status(answer: admin.GetStatusResponse) -> Iterator[Finding]:
     if queue.parked:
         reasons = sorted({job.reason for job in queue.parked_jobs}) or ["no reason told"]
         told = f"{queue.parked} memories have no vector: {'; '.join(reasons)}"
-        yield Finding("queue", Verdict.DOUBTFUL, told, "they are found by words; store them again to retry")
+        yield Finding(
+            "queue", Verdict.DOUBTFUL, told, "they are found by words; `sidecar doctor --retry-parked` tries again"
+        )
     else:
         yield Finding("queue", Verdict.GOOD, f"{queue.pending} waiting, none given up")
     free = answer.storage.free_bytes

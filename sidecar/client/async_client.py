@@ -162,6 +162,12 @@ class AsyncSidecar:
         """Wait until all that was stored can be found by meaning."""
         return await self._call(methods.WAIT_FOR_INDEX, request, deadline_s)
 
+    async def retry_parked(
+        self, request: admin.RetryParkedRequest, *, deadline_s: float | None = None
+    ) -> admin.RetryParkedResponse:
+        """Try again to embed what was given up."""
+        return await self._call(methods.RETRY_PARKED, request, deadline_s)
+
     async def stream_evidence(
         self, requests: AsyncIterable[evidence.StreamEvidenceRequest]
     ) -> AsyncIterator[evidence.StreamEvidenceResponse]:

@@ -86,6 +86,7 @@ GET_STATUS: Final = Method("AdminService", admin.GetStatusRequest, admin.GetStat
 # A repeat could reach the next sidecar and stop that one too.
 SHUTDOWN: Final = Method("AdminService", admin.ShutdownRequest, admin.ShutdownResponse, is_repeatable=False)
 WAIT_FOR_INDEX: Final = Method("AdminService", admin.WaitForIndexRequest, admin.WaitForIndexResponse)
+RETRY_PARKED: Final = Method("AdminService", admin.RetryParkedRequest, admin.RetryParkedResponse)
 
 
 def completed(request: Request, context: memory_pb2.CallContext) -> Request:

@@ -156,6 +156,12 @@ class Sidecar:
         """Wait until all that was stored can be found by meaning."""
         return self._call(methods.WAIT_FOR_INDEX, request, deadline_s)
 
+    def retry_parked(
+        self, request: admin.RetryParkedRequest, *, deadline_s: float | None = None
+    ) -> admin.RetryParkedResponse:
+        """Try again to embed what was given up."""
+        return self._call(methods.RETRY_PARKED, request, deadline_s)
+
     def stream_evidence(
         self, requests: Iterable[evidence.StreamEvidenceRequest]
     ) -> Iterator[evidence.StreamEvidenceResponse]:

@@ -1,11 +1,9 @@
-"""Orders recalled memories: relevance times factors that are bounded, so that none of them outvotes relevance."""
+"""The factors of a score beside relevance: bounded, so that none of them outvotes it."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
 from sidecar.domain.memory import MemoryType, Provenance
-from sidecar.domain.recall import RecalledMemory
 
 TYPE_WEIGHTS: Final = {
     MemoryType.GOLDEN_RULE: 1.1,
@@ -41,8 +39,3 @@ def age_factor(created_at: datetime, now: datetime, *, half_life_days: float) ->
 def provenance_factor(provenance: Provenance, *, machine_weight: float) -> float:
     """Return the factor of who the words come from."""
     return machine_weight if provenance is Provenance.MACHINE else 1.0
-
-
-def order(recalled: Iterable[RecalledMemory]) -> list[RecalledMemory]:
-    """Return best first; equal scores newest first, then by id."""
-    return sorted(recalled, key=lambda r: (-r.parts.score, -r.memory.created_at.timestamp(), r.memory.id))

@@ -50,12 +50,19 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
     """Serves status and shutdown."""
 
     def __init__(
-        self, *, identity: Identity, status: ReportStatus, store: MemoryStore, request_stop: Callable[[], None]
+        self,
+        *,
+        identity: Identity,
+        status: ReportStatus,
+        store: MemoryStore,
+        request_stop: Callable[[], None],
+        wake_embedding: Callable[[], None],
     ) -> None:
         self._identity = identity
         self._status = status
         self._store = store
         self._request_stop = request_stop
+        self._wake_embedding = wake_embedding
 
     async def GetStatus(
         self, request: pb.GetStatusRequest, context: grpc.aio.ServicerContext[pb.GetStatusRequest, pb.GetStatusResponse]
@@ -87,6 +94,16 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
             if not jobs.pending or time.monotonic() >= deadline:
                 return pb.WaitForIndexResponse(done=not jobs.pending, pending=jobs.pending, parked=jobs.parked)
             await asyncio.sleep(_POLL_S)
+
+    async def RetryParked(
+        self,
+        request: pb.RetryParkedRequest,
+        context: grpc.aio.ServicerContext[pb.RetryParkedRequest, pb.RetryParkedResponse],
+    ) -> pb.RetryParkedResponse:
+        """Tries again to embed what was given up."""
+        retried = await self._store.retry_parked()
+        self._wake_embedding()
+        return pb.RetryParkedResponse(retried=retried)
 
 
 def _status_response(identity: Identity, status: Status) -> pb.GetStatusResponse:

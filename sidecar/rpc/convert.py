@@ -176,6 +176,7 @@ def forget_query(request: memory_service_pb2.ForgetMemoriesRequest) -> ForgetQue
         is_confirmed=request.confirm if request.HasField("confirm") else True,
         is_forced=request.force,
         is_purge=request.purge,
+        request_key=request.request_key,
     )
 
 
@@ -185,12 +186,12 @@ def forget_response(
     """Return what was forgotten."""
     is_shown = is_preview or not is_purge
     return memory_service_pb2.ForgetMemoriesResponse(
-        deleted_ids=[m.id for m in outcome.memories],
+        deleted_ids=outcome.forgotten_ids,
         skipped=[
             memory_service_pb2.SkippedMemory(memory_id=memory_id, reason=reason)
             for memory_id, reason in outcome.skipped
         ],
-        count=len(outcome.memories),
+        count=len(outcome.forgotten_ids),
         preview=is_preview,
         memories=[memory(m) for m in outcome.memories] if is_shown else [],
     )

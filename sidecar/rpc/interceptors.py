@@ -50,6 +50,9 @@ class AroundInterceptor(grpc.aio.ServerInterceptor, ABC):
         if handler is None:
             return None
         method = handler_call_details.method
+        if handler is _REFUSAL:
+            # Whoever has no token chooses the method's name, so nothing may be kept under it.
+            return _wrapped(handler, lambda context: self.around(method, context))
         inner, outer = self._wrappings.get(method, (None, None))
         if inner is not handler or outer is None:
             outer = _wrapped(handler, lambda context: self.around(method, context))
@@ -125,8 +128,7 @@ class Authentication(grpc.aio.ServerInterceptor):
         try:
             owner = self._credentials.owner_of(handler_call_details.invocation_metadata or ())
         except UnauthenticatedError:
-            # A streaming handler that asks for no message: it refuses every kind of call before its bytes are parsed.
-            return grpc.stream_stream_rpc_method_handler(_refuse)
+            return _REFUSAL
         # Each call is a task of its own, from here through the servicer.
         set_current_owner(owner)
         return await continuation(handler_call_details)
@@ -205,6 +207,10 @@ async def _awaited(wanted: Awaitable[_Result]) -> _Result:
 
 async def _refuse(_: AsyncIterator[Any], __: Context) -> None:
     raise UnauthenticatedError
+
+
+# A streaming handler that asks for no message: it refuses every kind of call before its bytes are parsed.
+_REFUSAL: Final["Handler"] = grpc.stream_stream_rpc_method_handler(_refuse)
 
 
 async def _abort(context: Context, error: SidecarError, *, cause: BaseException | None = None) -> None:

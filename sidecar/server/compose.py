@@ -26,6 +26,7 @@ from sidecar.server.children import SupervisedChild
 from sidecar.use_cases.browse import Browse
 from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.collect_evidence import CollectEvidence
+from sidecar.use_cases.completion import Completion
 from sidecar.use_cases.embed_memories import EmbedMemories, EmbedPolicy
 from sidecar.use_cases.forget import Forget
 from sidecar.use_cases.recall import Recall, RecallPolicy
@@ -46,6 +47,7 @@ class SidecarApplication:
         self._folder = DataFolder(settings.home)
         self._clock = SystemClock()
         self._catalog = MemoryCatalog()
+        self._completion = Completion()
         self._tasks: list[asyncio.Task[None]] = []
         self._store: SqliteStore | None = None
         self._semantic: SemanticIndex | None = None
@@ -77,7 +79,13 @@ class SidecarApplication:
         redactor = SecretRedactor()
         embedding = EmbedMemories(store=store, semantic=semantic, clock=clock, policy=_embed_policy(settings))
         remember = Remember(
-            store=store, catalog=catalog, semantic=semantic, embedding=embedding, redactor=redactor, clock=clock
+            store=store,
+            catalog=catalog,
+            semantic=semantic,
+            embedding=embedding,
+            redactor=redactor,
+            completion=self._completion,
+            clock=clock,
         )
         recall = Recall(store=store, catalog=catalog, semantic=semantic, clock=clock, policy=_recall_policy(settings))
         browse = Browse(store=store, evidence=store)
@@ -93,13 +101,14 @@ class SidecarApplication:
             remember=remember,
             recall=recall,
             browse=browse,
-            forget=Forget(store=store, catalog=catalog, semantic=semantic, recall=recall),
+            forget=Forget(store=store, catalog=catalog, semantic=semantic, recall=recall, completion=self._completion),
         )
         evidence_servicer = EvidenceServicer(collect=CollectEvidence(evidence=store, redactor=redactor, clock=clock))
         admin_servicer = AdminServicer(
             identity=self._identity(),
             status=status,
             store=store,
+            wake_embedding=embedding.wake,
             request_stop=lambda: self._run.stopper.request("a client asked for it"),
         )
 

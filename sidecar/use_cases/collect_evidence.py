@@ -1,5 +1,7 @@
 """Takes what transcript readers report: redacts it, and hands it to the ledger with its cursor."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -42,7 +44,8 @@ class CollectEvidence:
             raise InvalidInputError("events", len(batch.events), f"at most {MAX_EVENTS} a batch")
         if not batch.cursor.client or not batch.cursor.path:
             raise InvalidInputError("cursor", batch.cursor.path, "a client and a path")
-        events = tuple(self._clean(event) for event in batch.events)
+        # A batch may hold megabytes, and cleaning them takes longer than anybody else should wait.
+        events = await asyncio.to_thread(self._clean_all, batch.events)
         return await self._evidence.apply_batch(owner, replace(batch, events=events), at=self._clock.now())
 
     async def cursors(self, owner: str, client: str) -> list[TranscriptCursor]:
@@ -69,6 +72,9 @@ class CollectEvidence:
         if not client or not session:
             raise InvalidInputError("session", session, "a client and a session id; `sidecar sessions` lists them")
         return await self._evidence.session_recalls(owner, client, session)
+
+    def _clean_all(self, events: Sequence[EvidenceEvent]) -> tuple[EvidenceEvent, ...]:
+        return tuple(self._clean(event) for event in events)
 
     def _clean(self, event: EvidenceEvent) -> EvidenceEvent:
         payload = event.payload

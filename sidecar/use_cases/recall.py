@@ -1,13 +1,12 @@
 """Recalls the memories that bear on a query: the likely ones, ranked by relevance times bounded factors."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from sidecar.domain import ids, ranking
-from sidecar.domain.memory import Caller, Memory, MemoryState, MemoryType, parse_fraction
+from sidecar.domain.memory import Caller, MemoryState, MemoryType, parse_fraction
 from sidecar.domain.namespace import read_scope
 from sidecar.domain.recall import (
     DEFAULT_RESULTS,
@@ -18,7 +17,7 @@ from sidecar.domain.recall import (
     ScoreParts,
 )
 from sidecar.domain.relevance import FLOOR
-from sidecar.domain.store_values import RecallRecord
+from sidecar.domain.store_values import RankFields, RecallRecord
 from sidecar.domain.text import normalise
 from sidecar.errors import EmptyQueryError, InvalidInputError
 from sidecar.ports import Clock, MemoryStore
@@ -27,11 +26,7 @@ from sidecar.use_cases.find_candidates import Candidate, FindCandidates
 from sidecar.use_cases.semantic_index import SemanticIndex
 
 MAX_QUERY_CHARACTERS: Final = 4096
-_FETCHED_PER_RESULT: Final = 3
-_FEWEST_FETCHED: Final = 20
-"""Read this many of the best candidates: factors outside the catalog are bounded, so none from further down gets in."""
-
-log = logging.getLogger(__name__)
+_SPARE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +85,6 @@ class Recall:
             store=store, catalog=catalog, semantic=semantic, limit=policy.candidates, floor=policy.floor
         )
         self._store = store
-        self._catalog = catalog
         self._clock = clock
         self._policy = policy
 
@@ -149,29 +143,26 @@ class Recall:
     async def _rank(
         self, candidates: Sequence[Candidate], selection: MemoryFilter, limit: int
     ) -> tuple[RecalledMemory, ...]:
+        """Return the best by score. Every candidate is ranked: evidence of use may lift one from far down."""
         now = self._clock.now()
-        likely = sorted(candidates, key=lambda c: (-c.relevance * self._known_factor(c.key), -c.key))
-        likely = likely[: max(limit * _FETCHED_PER_RESULT, _FEWEST_FETCHED)]
-        by_key = {candidate.key: candidate for candidate in likely}
-        weighted = await self._store.fetch_weighted(list(by_key), selection)
-        recalled = [
-            RecalledMemory(memory, self._parts(memory, by_key[memory.key], multiplier, now))
-            for memory, multiplier in weighted
-        ]
-        return tuple(ranking.order(recalled)[:limit])
+        fields = await self._store.rank_fields([candidate.key for candidate in candidates])
+        parts = {c.key: self._parts(c, fields[c.key], now) for c in candidates if c.key in fields}
+        # Equal scores newest first: keys are given out in order.
+        best = sorted(parts, key=lambda key: (-parts[key].score, -key))
+        # A few more than asked, in case one changed since the catalog's mask was made.
+        memories = await self._store.fetch(best[: limit + _SPARE], selection)
+        return tuple(RecalledMemory(memory, parts[memory.key]) for memory in memories[:limit])
 
-    def _known_factor(self, key: int) -> float:
-        return ranking.type_weight(self._catalog.type_of(key))
-
-    def _parts(self, memory: Memory, candidate: Candidate, multiplier: float, now: datetime) -> ScoreParts:
+    def _parts(self, candidate: Candidate, fields: RankFields, now: datetime) -> ScoreParts:
+        policy = self._policy
         return ScoreParts(
             similarity=candidate.similarity,
             word_score=candidate.word_share,
             relevance=candidate.relevance,
-            type_weight=ranking.type_weight(memory.type),
-            age_factor=ranking.age_factor(memory.created_at, now, half_life_days=self._policy.age_half_life_days),
-            provenance_factor=ranking.provenance_factor(memory.provenance, machine_weight=self._policy.machine_weight),
-            reinforcement=multiplier,
+            type_weight=ranking.type_weight(fields.memory_type),
+            age_factor=ranking.age_factor(fields.created_at, now, half_life_days=policy.age_half_life_days),
+            provenance_factor=ranking.provenance_factor(fields.provenance, machine_weight=policy.machine_weight),
+            reinforcement=fields.reinforcement,
         )
 
 

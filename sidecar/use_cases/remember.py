@@ -25,16 +25,17 @@ from sidecar.domain.namespace import GLOBAL, NamespaceScope, parse_namespace, pr
 from sidecar.domain.recall import MemoryFilter
 from sidecar.domain.redaction import Redaction
 from sidecar.domain.store_values import AddOutcome, NewMemory
-from sidecar.domain.text import normalise
 from sidecar.domain.words import tokenise
 from sidecar.errors import ContentTooLargeError, EmbedderUnavailableError, InvalidInputError
 from sidecar.ports import Clock, MemoryStore, Redactor
 from sidecar.use_cases.catalog import MemoryCatalog
+from sidecar.use_cases.clean_text import LONG_TEXT_CHARACTERS, CleanText, clean
+from sidecar.use_cases.completion import Completion
 from sidecar.use_cases.embed_memories import EmbedMemories
+from sidecar.use_cases.request_keys import check_request_key
 from sidecar.use_cases.semantic_index import SemanticIndex
 
 MAX_LINKS: Final = 64
-MAX_REQUEST_KEY_CHARACTERS: Final = 64
 MAX_HINTS: Final = 10
 LONGEST_INDEX_WAIT_S: Final = 30.0
 
@@ -80,6 +81,7 @@ class Remember:
         semantic: SemanticIndex,
         embedding: EmbedMemories,
         redactor: Redactor,
+        completion: Completion,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -87,6 +89,7 @@ class Remember:
         self._semantic = semantic
         self._embedding = embedding
         self._redactor = redactor
+        self._completion = completion
         self._clock = clock
 
     async def run(self, caller: Caller, query: RememberQuery) -> RememberAnswer:
@@ -97,34 +100,44 @@ class Remember:
             MemoryNotFoundError: If a link's target does not exist; nothing is stored then.
             StorageError: Or a leaf of it, if the disk refuses.
         """
-        content, redactions = self._clean(query.content)
-        new = self._new_memory(caller, query, content)
-        outcome = await self._store.add(new)
-        self._catalog.apply(outcome.changed)
-        self._embedding.wake()
+        cleaned = await self._clean(query)
+        new = self._new_memory(caller, query, cleaned)
+        outcome = await self._completion.run(self._add(new))
         is_indexed = outcome.is_indexed
         similar: tuple[tuple[str, float], ...] = ()
         if query.is_waiting_for_index:
-            is_indexed = is_indexed or await self._wait_for_index(outcome)
+            stored = await self._store.get(caller.owner, outcome.memory_id)
+            is_indexed = is_indexed or await self._wait_for_index(stored.key)
             similar = await self._similar(caller, new.memory, outcome)
-        return RememberAnswer(outcome, redactions, is_indexed, similar)
+        return RememberAnswer(outcome, cleaned.findings, is_indexed, similar)
 
-    def _clean(self, text: str) -> tuple[str, tuple[Redaction, ...]]:
+    async def _add(self, new: NewMemory) -> AddOutcome:
+        outcome = await self._store.add(new)
+        self._catalog.apply(outcome.changed)
+        self._embedding.wake()
+        return outcome
+
+    async def _clean(self, query: RememberQuery) -> CleanText:
+        """Return content and metadata, normalised and without secrets, and what was taken out of either."""
         # Before redaction, whose cost grows with the text.
-        _require_size("content", text, MAX_CONTENT_BYTES)
-        redacted = self._redactor.redact(normalise(text))
-        if not redacted.text:
-            raise InvalidInputError("content", text, "text of at least one visible character")
-        _require_size("content", redacted.text, MAX_CONTENT_BYTES)
-        return redacted.text, redacted.findings
+        _require_size("content", query.content, MAX_CONTENT_BYTES)
+        metadata = json.dumps(query.metadata, ensure_ascii=False) if query.metadata else ""
+        _require_size("metadata", metadata, MAX_METADATA_BYTES)
+        if len(query.content) + len(metadata) > LONG_TEXT_CHARACTERS:
+            # A long text takes milliseconds, in which nobody else would be answered.
+            cleaned = await asyncio.to_thread(clean, self._redactor, query.content, query.metadata)
+        else:
+            cleaned = clean(self._redactor, query.content, query.metadata)
+        if not cleaned.content:
+            raise InvalidInputError("content", query.content, "text of at least one visible character")
+        _require_size("content", cleaned.content, MAX_CONTENT_BYTES)
+        _require_size("metadata", json.dumps(cleaned.metadata, ensure_ascii=False), MAX_METADATA_BYTES)
+        return cleaned
 
-    def _new_memory(self, caller: Caller, query: RememberQuery, content: str) -> NewMemory:
+    def _new_memory(self, caller: Caller, query: RememberQuery, cleaned: CleanText) -> NewMemory:
         if len(query.links) > MAX_LINKS:
             raise InvalidInputError("links", len(query.links), f"at most {MAX_LINKS} links")
-        if len(query.request_key) > MAX_REQUEST_KEY_CHARACTERS:
-            raise InvalidInputError(
-                "request_key", query.request_key, f"at most {MAX_REQUEST_KEY_CHARACTERS} characters"
-            )
+        check_request_key(query.request_key)
         namespace = parse_namespace(query.namespace) if query.namespace else project_namespace(caller.project)
         now = self._clock.now()
         memory = Memory(
@@ -132,8 +145,8 @@ class Remember:
             owner=caller.owner,
             namespace=namespace,
             type=query.memory_type,
-            content=content,
-            content_hash=hashlib.sha256(content.encode()).hexdigest(),
+            content=cleaned.content,
+            content_hash=hashlib.sha256(cleaned.content.encode()).hexdigest(),
             created_at=now,
             accessed_at=now,
             importance=parse_fraction(query.importance, field_name="importance"),
@@ -141,34 +154,22 @@ class Remember:
             provenance=query.provenance,
             client=caller.client,
             session=caller.session,
-            metadata=self._clean_metadata(query.metadata),
+            metadata=cleaned.metadata,
         )
         return NewMemory(
             memory=memory,
-            tokens=tokenise(content),
+            tokens=tokenise(cleaned.content),
             links=query.links,
             request_key=query.request_key,
             request_digest=_digest(memory, query.links) if query.request_key else "",
             project=caller.project,
         )
 
-    def _clean_metadata(self, metadata: Mapping[str, object]) -> Mapping[str, object]:
-        if not metadata:
-            return {}
-        text = normalise(json.dumps(metadata, ensure_ascii=False))
-        _require_size("metadata", text, MAX_METADATA_BYTES)
-        # Secrets hide in metadata as well as in the text.
-        cleaned: dict[str, object] = _redact_values(metadata, self._redactor)
-        return cleaned
-
-    async def _wait_for_index(self, outcome: AddOutcome) -> bool:
+    async def _wait_for_index(self, key: int) -> bool:
         if not self._semantic.model_id and self._semantic.loaded.is_set():
             return False
-        keys = [row.key for row in outcome.changed[:1]]
-        if not keys:
-            return outcome.is_indexed
         try:
-            await asyncio.wait_for(self._embedding.wait_for(keys[0]), LONGEST_INDEX_WAIT_S)
+            await asyncio.wait_for(self._embedding.wait_for(key), LONGEST_INDEX_WAIT_S)
         except TimeoutError:
             return False
         return True
@@ -186,19 +187,6 @@ class Remember:
         cosines = dict(hits)
         near = await self._store.fetch([key for key, _ in hits], selection)
         return tuple((m.id, cosines[m.key]) for m in near if m.id != outcome.memory_id)[:MAX_HINTS]
-
-
-def _redact_values(value: Mapping[str, object], redactor: Redactor) -> dict[str, object]:
-    def clean(item: object) -> object:
-        if isinstance(item, str):
-            return redactor.redact(normalise(item)).text
-        if isinstance(item, Mapping):
-            return {redactor.redact(normalise(str(k))).text: clean(v) for k, v in item.items()}
-        if isinstance(item, list | tuple):
-            return [clean(part) for part in item]
-        return item
-
-    return {redactor.redact(normalise(str(key))).text: clean(item) for key, item in value.items()}
 
 
 def _require_size(field_name: str, text: str, limit_bytes: int) -> None:

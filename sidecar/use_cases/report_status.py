@@ -97,7 +97,7 @@ def _problems(
     if jobs.parked:
         problems.append(
             f"{jobs.parked} memories could not be embedded and are found by words only; "
-            "`sidecar doctor` shows why and can try again"
+            "`sidecar doctor --retry-parked` tries again"
         )
     if jobs.oldest_at is not None and (now - jobs.oldest_at).total_seconds() > BACKLOG_IS_OLD_S:
         minutes = (now - jobs.oldest_at).total_seconds() / 60

@@ -1,13 +1,16 @@
 """The MemoryService over real gRPC: every operation, its defaults, its errors."""
 
+import contextlib
 from collections.abc import Iterator
 
+import grpc
 import pytest
 
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import memory_pb2
 from sidecar.api.v1 import memory_service_pb2 as pb
 from sidecar.client import Sidecar
+from sidecar.client.channel import bearer, open_channel
 from sidecar.domain.ids import is_memory_id
 from sidecar.errors import (
     ContentTooLargeError,
@@ -355,3 +358,70 @@ def test_status_tells_versions_and_parts(sidecar: Sidecar) -> None:
     assert status.storage.engine.startswith("SQLite")
     assert status.protocol >= 1
     assert list(status.problems) == []
+
+
+def test_cancelled_writes_are_found_as_others_are(sidecar: Sidecar, namespace: str) -> None:
+    """Whoever gave up waiting may have stored something; it must not be missing from half of the searches."""
+    token = bearer(sidecar.endpoint.token)
+    with open_channel(sidecar.endpoint) as channel:
+        call = channel.unary_unary(
+            "/sidecar.api.v1.MemoryService/Remember",
+            request_serializer=pb.RememberRequest.SerializeToString,
+            response_deserializer=pb.RememberResponse.FromString,
+        )
+        for number in range(60):
+            request = pb.RememberRequest(content=f"Abandoned wish number {number}.", namespace=namespace)
+            with contextlib.suppress(grpc.RpcError):
+                call(request, timeout=0.0005 + 0.0001 * number, metadata=token)
+    wait_until_embedded(sidecar)
+    stored = sidecar.list_memories(pb.ListMemoriesRequest(filter=pb.MemoryFilter(namespace=namespace), page_size=1000))
+    by_meaning = sidecar.recall(
+        pb.RecallRequest(query="abandoned wish", namespace=namespace, n_results=100, internal=True)
+    )
+    found = {recalled.memory.id for recalled in by_meaning.memories if recalled.HasField("similarity")}
+    assert found == {memory.id for memory in stored.memories}
+
+
+def test_repeated_forget_gives_the_first_answer(sidecar: Sidecar, namespace: str) -> None:
+    """A retry whose first answer was lost must not take the next memories."""
+    for number in range(8):
+        remember(sidecar, f"Disposable remark number {number}.", namespace)
+    wait_until_embedded(sidecar)
+    request = pb.ForgetMemoriesRequest(
+        query="disposable remark", namespace=namespace, n_results=3, purge=True, request_key=f"{namespace}-forget"
+    )
+    first = sidecar.forget_memories(request)
+    again = sidecar.forget_memories(request)
+    assert first.count == 3
+    assert list(again.deleted_ids) == list(first.deleted_ids)
+    counted = sidecar.count_memories(pb.CountMemoriesRequest(filter=pb.MemoryFilter(namespace=namespace)))
+    assert counted.total == 5
+    request.n_results = 4
+    with pytest.raises(RequestKeyReusedError):
+        sidecar.forget_memories(request)
+
+
+def test_links_of_a_duplicate_are_taken(sidecar: Sidecar, namespace: str) -> None:
+    """Saying again what is known, and what it replaces, replaces that; an unknown target is still an error."""
+    known = remember(sidecar, "The queue is Redis.", namespace)
+    old = remember(sidecar, "The queue is RabbitMQ.", namespace)
+    link = memory_pb2.Link(relation=memory_pb2.RELATION_SUPERSEDES, memory_id=old.memory_id)
+    again = remember(sidecar, "The queue is Redis.", namespace, links=[link])
+    assert again.deduplicated
+    assert again.memory_id == known.memory_id
+    assert sidecar.get_memory(pb.GetMemoryRequest(memory_id=old.memory_id)).memory.superseded_by == known.memory_id
+    with pytest.raises(MemoryNotFoundError):
+        remember(
+            sidecar,
+            "The queue is Redis.",
+            namespace,
+            links=[memory_pb2.Link(relation=memory_pb2.RELATION_RELATES_TO, memory_id=NO_ONE)],
+        )
+
+
+def test_waiting_for_a_duplicate_waits_too(sidecar: Sidecar, namespace: str) -> None:
+    """The second of two that say the same may be the one that waits."""
+    remember(sidecar, "Said twice in a hurry.", namespace)
+    again = remember(sidecar, "Said twice in a hurry.", namespace, wait_for_index=True)
+    assert again.deduplicated
+    assert again.indexed

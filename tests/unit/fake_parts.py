@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from sidecar.adapters.brute_force import BruteForceVectorIndex
 from sidecar.domain.model import ModelFingerprint
-from sidecar.domain.redaction import RedactedText
+from sidecar.domain.redaction import RedactedText, Redaction
 from sidecar.errors import EmbedderUnavailableError
 from sidecar.ports import Embedder, Embedding, MemoryStore
 from sidecar.testing.hashing_embedder import HashingEmbedder
@@ -37,7 +37,9 @@ class PlainRedactor:
     """Takes out one word."""
 
     def redact(self, text: str) -> RedactedText:
-        return RedactedText(text.replace("hunter2", "[redacted:word]"))
+        count = text.count("hunter2")
+        findings = (Redaction("word", count),) if count else ()
+        return RedactedText(text.replace("hunter2", "[redacted:word]"), findings)
 
 
 class MoodyEmbedder:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from sidecar.adapters.in_memory.memory_store import InMemoryStore
 from sidecar.domain.memory import Caller
 from sidecar.use_cases.catalog import MemoryCatalog
+from sidecar.use_cases.completion import Completion
 from sidecar.use_cases.embed_memories import EmbedMemories, EmbedPolicy
 from sidecar.use_cases.recall import Recall, RecallPolicy, RecallQuery
 from sidecar.use_cases.remember import Remember, RememberQuery
@@ -26,7 +27,10 @@ class Bench:
         self.semantic = semantic_index(self.store, embedder)
         self.embedding = EmbedMemories(store=self.store, semantic=self.semantic, clock=self.clock, policy=POLICY)
         parts = {"store": self.store, "catalog": self.catalog, "semantic": self.semantic, "clock": self.clock}
-        self.remember = Remember(**parts, embedding=self.embedding, redactor=PlainRedactor())  # type: ignore[arg-type]
+        self.completion = Completion()
+        self.remember = Remember(
+            **parts, embedding=self.embedding, redactor=PlainRedactor(), completion=self.completion
+        )  # type: ignore[arg-type]
         self.recall = Recall(**parts, policy=RecallPolicy(floor=0.0))  # type: ignore[arg-type]
 
     async def store_texts(self, *texts: str) -> None:

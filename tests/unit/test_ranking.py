@@ -7,28 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.domain import ranking
-from sidecar.domain.memory import Memory, MemoryType, Provenance
-from sidecar.domain.recall import RecalledMemory, ScoreParts
+from sidecar.domain.memory import Provenance
 from sidecar.domain.reinforcement import HIGHEST, LOWEST, Evidence, multiplier
 from sidecar.domain.relevance import relevance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 fractions = st.floats(0, 1)
 cosines = st.floats(-1, 1)
-
-
-def recalled(memory_id: str, score: float, created_at: datetime = NOW) -> RecalledMemory:
-    memory = Memory(
-        id=memory_id,
-        owner="local",
-        namespace="global",
-        type=MemoryType.FACT,
-        content="x",
-        content_hash="",
-        created_at=created_at,
-        accessed_at=created_at,
-    )
-    return RecalledMemory(memory, ScoreParts(similarity=None, word_score=None, relevance=score))
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e9))
@@ -70,18 +55,6 @@ def test_age_never_explodes(days: int) -> None:
     assert ranking.OLDEST_FACTOR <= factor <= 1.0
     if days <= 0:
         assert factor == 1.0
-
-
-def test_equal_scores_are_ordered_newest_first_then_by_id() -> None:
-    """The same recall gives the same order every time."""
-    older = NOW - timedelta(days=1)
-    rows = [
-        recalled("mem_b", 0.5, older),
-        recalled("mem_c", 0.5),
-        recalled("mem_a", 0.5),
-        recalled("mem_d", 0.6, older),
-    ]
-    assert [r.memory.id for r in ranking.order(rows)] == ["mem_d", "mem_a", "mem_c", "mem_b"]
 
 
 def test_machine_extracted_memories_rank_a_little_lower() -> None:

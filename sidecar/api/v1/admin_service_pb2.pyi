@@ -158,7 +158,7 @@ class GetStatusResponse(_message.Message):
 
     @_builtins.property
     def counters(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Such as `recall_total`, `recall_record_failures`; since the start."""
+        """Such as `commits`, `embed_failures`, `recall_record_failed`; since the start."""
 
     def __init__(
         self,
@@ -280,7 +280,7 @@ class QueueStatus(_message.Message):
     """Memories that were given up."""
     @_builtins.property
     def oldest_time(self) -> _timestamp_pb2.Timestamp:
-        """When the oldest waiting one was stored, UTC; unset if none waits."""
+        """When the oldest waiting one was queued, UTC: when it was stored, or when the model was changed; unset if none waits."""
 
     @_builtins.property
     def parked_jobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___ParkedJob]:
@@ -492,3 +492,42 @@ class WaitForIndexResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WaitForIndexResponse: _TypeAlias = WaitForIndexResponse  # noqa: Y015
+
+@_typing.final
+class RetryParkedRequest(_message.Message):
+    """Request for `RetryParked`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetryParkedRequest: _TypeAlias = RetryParkedRequest  # noqa: Y015
+
+@_typing.final
+class RetryParkedResponse(_message.Message):
+    """Response of `RetryParked`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RETRIED_FIELD_NUMBER: _builtins.int
+    retried: _builtins.int
+    """How many jobs wait again."""
+    def __init__(
+        self,
+        *,
+        retried: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["retried", b"retried"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetryParkedResponse: _TypeAlias = RetryParkedResponse  # noqa: Y015

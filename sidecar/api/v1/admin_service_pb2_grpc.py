@@ -50,6 +50,11 @@ class AdminServiceStub:
                 request_serializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.WaitForIndexRequest.SerializeToString,
                 response_deserializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.WaitForIndexResponse.FromString,
                 _registered_method=True)
+        self.RetryParked = channel.unary_unary(
+                '/sidecar.api.v1.AdminService/RetryParked',
+                request_serializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.RetryParkedRequest.SerializeToString,
+                response_deserializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.RetryParkedResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -77,6 +82,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RetryParked(self, request, context):
+        """Tries again to embed what was given up.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +106,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.WaitForIndex,
                     request_deserializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.WaitForIndexRequest.FromString,
                     response_serializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.WaitForIndexResponse.SerializeToString,
+            ),
+            'RetryParked': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetryParked,
+                    request_deserializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.RetryParkedRequest.FromString,
+                    response_serializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.RetryParkedResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +195,33 @@ class AdminService:
             '/sidecar.api.v1.AdminService/WaitForIndex',
             sidecar_dot_api_dot_v1_dot_admin__service__pb2.WaitForIndexRequest.SerializeToString,
             sidecar_dot_api_dot_v1_dot_admin__service__pb2.WaitForIndexResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetryParked(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sidecar.api.v1.AdminService/RetryParked',
+            sidecar_dot_api_dot_v1_dot_admin__service__pb2.RetryParkedRequest.SerializeToString,
+            sidecar_dot_api_dot_v1_dot_admin__service__pb2.RetryParkedResponse.FromString,
             options,
             channel_credentials,
             insecure,

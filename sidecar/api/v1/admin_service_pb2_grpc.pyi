@@ -39,6 +39,8 @@ class AdminServiceStub:
     """Finishes what was accepted and stops."""
     WaitForIndex: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.WaitForIndexRequest, _admin_service_pb2.WaitForIndexResponse]
     """Waits until everything stored so far can be found by meaning."""
+    RetryParked: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.RetryParkedRequest, _admin_service_pb2.RetryParkedResponse]
+    """Tries again to embed what was given up."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -51,6 +53,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Finishes what was accepted and stops."""
     WaitForIndex: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.WaitForIndexRequest, _admin_service_pb2.WaitForIndexResponse]  # type: ignore[assignment]
     """Waits until everything stored so far can be found by meaning."""
+    RetryParked: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.RetryParkedRequest, _admin_service_pb2.RetryParkedResponse]  # type: ignore[assignment]
+    """Tries again to embed what was given up."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """Looking after the sidecar itself. `grpc.health.v1.Health` is served beside it."""
@@ -78,5 +82,13 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.WaitForIndexResponse, _abc.Awaitable[_admin_service_pb2.WaitForIndexResponse]]:
         """Waits until everything stored so far can be found by meaning."""
+
+    @_abc_1.abstractmethod
+    def RetryParked(
+        self,
+        request: _admin_service_pb2.RetryParkedRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.RetryParkedResponse, _abc.Awaitable[_admin_service_pb2.RetryParkedResponse]]:
+        """Tries again to embed what was given up."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

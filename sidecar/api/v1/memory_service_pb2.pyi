@@ -172,13 +172,15 @@ class RememberRequest(_message.Message):
     importance: _builtins.float
     """How much it matters, 0 to 1; unset means 0.5."""
     auto_link: _builtins.bool
-    """Whether near memories are linked in the background; unset means true."""
+    """Whether near memories are linked in the background; unset means true. Not done yet: no version links by itself so far."""
     similarity_threshold: _builtins.float
-    """How near, raw cosine, 0 to 1; unset means 0.6."""
+    """How near, raw cosine, 0 to 1; unset means 0.6. Takes effect with `auto_link`."""
     max_auto_links: _builtins.int
-    """Most automatic links, 0 to 20; unset means 5."""
+    """Most automatic links, 0 to 20; unset means 5. Takes effect with `auto_link`."""
     use_llm_classification: _builtins.bool
-    """Whether a language model, if one is configured, may refine automatic links; unset means true."""
+    """Whether a language model, if one is configured, may refine automatic links; unset means true. Takes effect with
+    `auto_link`.
+    """
     provenance: _memory_pb2.Provenance.ValueType
     """Who says it; unspecified means `agent`."""
     confidence: _builtins.float
@@ -353,15 +355,15 @@ class RecallRequest(_message.Message):
     INTERNAL_FIELD_NUMBER: _builtins.int
     CONTEXT_FIELD_NUMBER: _builtins.int
     query: _builtins.str
-    """Required. What is wanted, in words: 1 to 4096 bytes of UTF-8 (a longer one is cut)."""
+    """Required. What is wanted, in words: 1 to 4096 characters; a longer one is cut."""
     n_results: _builtins.int
-    """Most memories to return, 1 to 100; 0 means 5."""
+    """Most memories to return, 1 to 100; 0 means the setting `default_results`, 5 unless changed."""
     namespace: _builtins.str
     """`global`, `project:<name>`, or `*` for all; empty means the caller's project and `global`."""
     min_importance: _builtins.float
     """Only memories at least this important, 0 to 1."""
     include_related: _builtins.bool
-    """Whether related memories are added."""
+    """Whether related memories are added. Not done yet: `expanded` is empty, and the six fields below change nothing."""
     max_depth: _builtins.int
     """How many relations away, 1 to 5; 0 means 1."""
     max_expanded: _builtins.int
@@ -1041,7 +1043,7 @@ class ForgetMemoriesRequest(_message.Message):
     namespace: _builtins.str
     """For queries: `global`, `project:<name>`, or `*` for all; empty means the caller's project and `global`."""
     n_results: _builtins.int
-    """For queries: most memories to forget, 1 to 100; 0 means 5."""
+    """For queries: most memories to forget, 1 to 100; 0 means the setting `default_results`, 5 unless changed."""
     confirm: _builtins.bool
     """False shows what would be forgotten and changes nothing; unset means true."""
     force: _builtins.bool

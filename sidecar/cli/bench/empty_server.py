@@ -15,7 +15,7 @@ async def _empty(request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]
 
 async def _serve(target: str) -> None:
     server = grpc.aio.server()
-    handler = grpc.unary_unary_rpc_method_handler(_empty)
+    handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(_empty)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, {"Empty": handler}),))
     port = server.add_insecure_port(target)
     await server.start()

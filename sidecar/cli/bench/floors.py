@@ -66,7 +66,7 @@ def rpc_floor(folder: Path, options: list[tuple[str, int]]) -> Percentiles:
         address = server.stdout.readline().strip()
         with grpc.insecure_channel(address, options=options) as channel:
             grpc.channel_ready_future(channel).result(timeout=_START_S)
-            call = channel.unary_unary(EMPTY_METHOD)
+            call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(EMPTY_METHOD)
             found = timed(lambda _: call(b""))
         server.stdin.close()
         server.wait(_START_S)
