@@ -3,10 +3,11 @@
 import json
 import sys
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Self
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from sidecar.cli.bench.figures import Figure, Report
@@ -25,7 +26,7 @@ def bench(
     Runs in a data folder of its own, for about two minutes; your memories are not touched.
     """
     # The model and the index are imported for this command alone.
-    from sidecar.cli.bench.run import run_bench  # noqa: PLC0415
+    from sidecar.cli.bench.run import run_bench, step_count  # noqa: PLC0415
 
     try:
         wanted = [int(size) for size in sizes.split(",")]
@@ -33,14 +34,39 @@ def bench(
         raise typer.BadParameter(f"{sizes!r}; expected whole numbers separated by commas") from None
     if not all(1 <= size <= 1_000_000 for size in wanted):
         raise typer.BadParameter(f"{sizes!r}; expected sizes from 1 to 1000000")
-    console = Console(stderr=True)
-    with console.status("starting") as status:
-        report = run_bench(wanted, status.update)
+    with ProgressBar(step_count(wanted)) as progress:
+        report = run_bench(wanted, progress)
     if Invocation.of(context, None, is_json=as_json).output.is_json:
         json.dump(_document(report), sys.stdout, indent=2)
         sys.stdout.write("\n")
     else:
         _print(report)
+
+
+class ProgressBar:
+    """Shows on stderr which step a run is at, and how far."""
+
+    def __init__(self, steps: int) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._progress.add_task("starting", total=steps)
+        self._begun = 0
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def step(self, what: str) -> None:
+        """See `sidecar.cli.bench.run.Progress.step`."""
+        self._progress.update(self._task, description=what, completed=self._begun)
+        self._begun += 1
+
+    def within(self, share: float) -> None:
+        """See `sidecar.cli.bench.run.Progress.within`."""
+        self._progress.update(self._task, completed=self._begun - 1 + share)
 
 
 def _document(report: Report) -> dict[str, object]:

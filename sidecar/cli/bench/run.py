@@ -5,11 +5,11 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from sidecar.adapters.embedders.minilm_onnx import OnnxMiniLmEmbedder
 from sidecar.cli.bench import corpus, floors, rounds
@@ -26,8 +26,22 @@ _EMBEDDED: Final = 256
 _WRITE_BUDGET: Final = 1.5
 _RECALL_BUDGET: Final = 1.3
 
-Progress = Callable[[str], None]
-"""Gets what is being done now."""
+
+class Progress(Protocol):
+    """Is told how far the run is."""
+
+    def step(self, what: str) -> None:
+        """Take the next of `step_count` steps."""
+        ...
+
+    def within(self, share: float) -> None:
+        """Tell how much of the present step is done, 0 to 1."""
+        ...
+
+
+def step_count(sizes: Sequence[int]) -> int:
+    """Return how many steps a run takes."""
+    return 4 + 3 * len(sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +58,7 @@ def run_bench(sizes: Sequence[int], progress: Progress) -> Report:
     report = Report(machine=_machine())
     embedder = OnnxMiniLmEmbedder()
     with _folder() as folder:
-        progress("the floors: one embedding, one empty call, one synced commit")
+        progress.step("the floors: one embedding, one empty call, one synced commit")
         measured = Floors(
             embedding=floors.embedding_floor(embedder, corpus.queries(_QUERIES, seed=5)),
             rpc=floors.rpc_floor(folder, [("grpc.enable_http_proxy", 0)]),
@@ -65,7 +79,7 @@ def run_bench(sizes: Sequence[int], progress: Progress) -> Report:
                 report=report,
                 progress=progress,
             )
-        progress("embedding throughput")
+        progress.step("embedding throughput")
         report.amounts.append(
             Amount("embedding throughput", rounds.embedding_throughput(embedder, _EMBEDDED), "memories/s")
         )
@@ -75,13 +89,13 @@ def run_bench(sizes: Sequence[int], progress: Progress) -> Report:
 def _measure_writes(home: Path, measured: Floors, report: Report, progress: Progress) -> None:
     floor = measured.commit.p50 + measured.rpc.p50
     with _sidecar(home) as sidecar:
-        progress(f"remember: {_WRITES} by one caller")
+        progress.step(f"remember: {_WRITES} by one caller")
         alone = rounds.remember_alone(sidecar, list(corpus.texts(_WRITES, seed=1)))
         report.figures.append(
             Figure("remember, acknowledged, 1 caller", alone, floor, "empty RPC + synced commit", _WRITE_BUDGET)
         )
         rounds.wait_until_embedded(sidecar)
-        progress(f"remember: {_TOGETHER} by {_CALLERS} callers")
+        progress.step(f"remember: {_TOGETHER} by {_CALLERS} callers")
         texts = list(corpus.texts(_TOGETHER, seed=2))
         together, rate = asyncio.run(rounds.remember_together(home, texts, _CALLERS))
         report.figures.append(Figure(f"remember, acknowledged, {_CALLERS} callers", together))
@@ -93,19 +107,15 @@ def _measure_size(
 ) -> None:
     _write_settings(home)
     folder = DataFolder.at(home)
-    done = 0
-
-    def seeded(count: int) -> None:
-        nonlocal done
-        done += count
-        progress(f"{size:,} memories: storing, {done * 100 // size} %")
-
-    asyncio.run(seed(folder.database_path, size, embedder.fingerprint, progress=seeded))
-    progress(f"{size:,} memories: cold start")
+    progress.step(f"{size:,} memories: storing")
+    asyncio.run(
+        seed(folder.database_path, size, embedder.fingerprint, progress=lambda done: progress.within(done / size))
+    )
+    progress.step(f"{size:,} memories: cold start")
     start = rounds.cold_start(home)
     label = f"at {size:,}"
     with _sidecar(home) as sidecar:
-        progress(f"{size:,} memories: recall")
+        progress.step(f"{size:,} memories: recall")
         new = rounds.recall_new_queries(sidecar, corpus.queries(_QUERIES, seed=size))
         known = rounds.recall_known_query(sidecar)
         resident = rounds.resident_mb(sidecar)

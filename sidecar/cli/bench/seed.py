@@ -21,7 +21,7 @@ _AT_ONCE: Final = 256
 
 
 async def seed(database: Path, count: int, fingerprint: ModelFingerprint, *, progress: Callable[[int], None]) -> None:
-    """Store `count` memories with vectors of this model; `progress` gets the number of new ones, again and again."""
+    """Store `count` memories with vectors of this model; `progress` gets the number so far, again and again."""
     clock = SystemClock()
     store = SqliteStore.open(database, clock=clock)
     try:
@@ -34,7 +34,7 @@ async def seed(database: Path, count: int, fingerprint: ModelFingerprint, *, pro
             keys = [_key(outcome) for outcome in outcomes]
             rows = [(key, vectors[start + i : start + i + 1]) for i, key in enumerate(keys)]
             await store.save_embeddings(fingerprint.id, rows)
-            progress(stop - start)
+            progress(stop)
     finally:
         await store.close()
 
