@@ -78,12 +78,9 @@ def rank_fields(connection: apsw.Connection, keys: Sequence[int]) -> dict[int, R
             asked,
         )
         for key, memory_type, created_at, provenance, value in rows:
-            found[key] = RankFields(
-                memory_type=MEMORY_TYPES[memory_type],
-                created_at=from_us(created_at),
-                provenance=PROVENANCES[provenance],
-                reinforcement=NEUTRAL if value is None else value,
-            )
+            factor = NEUTRAL if value is None else value
+            # By position: names cost a quarter more, two hundred times for each recall.
+            found[key] = RankFields(MEMORY_TYPES[memory_type], from_us(created_at), PROVENANCES[provenance], factor)
     return found
 
 

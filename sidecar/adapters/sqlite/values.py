@@ -11,6 +11,8 @@ from sidecar.domain.recall import MemoryFilter
 from sidecar.domain.store_values import CatalogRow
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EXACT_AS_FLOAT_US: Final = 1 << 52
+"""In 2112; below it, seconds as a float still round to the right microsecond."""
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 MEMORY_COLUMNS: Final = (
@@ -32,6 +34,9 @@ def to_us(at: datetime) -> int:
 
 def from_us(value: int) -> datetime:
     """Return the time of so many microseconds since 1970 UTC."""
+    if 0 <= value < _EXACT_AS_FLOAT_US:
+        # Half the time of the sum below; ranking makes hundreds of times for one recall.
+        return datetime.fromtimestamp(value / 1e6, UTC)
     return _EPOCH + timedelta(microseconds=value)
 
 
