@@ -14,10 +14,10 @@ from sidecar.adapters.sqlite.connection import fetch_one
 from sidecar.adapters.sqlite.remembering import REQUEST_KEY_LIFE
 from sidecar.adapters.sqlite.succession import SqliteSuccessionRows, settle
 from sidecar.adapters.sqlite.term_statistics import TermStatistics
+from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.usage import SqliteConfirmationRows
 from sidecar.adapters.sqlite.values import catalog_of, to_us
 from sidecar.adapters.sqlite.words import remove_traces, remove_words
-from sidecar.adapters.sqlite.writer import Transaction
 from sidecar.domain.confirmation import give_credit_back
 from sidecar.domain.memory import Memory, MemoryState, Relation
 from sidecar.domain.store_values import CatalogRow, Forgetting, RequestKey, SkipReason, skip_reason

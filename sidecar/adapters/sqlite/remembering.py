@@ -12,10 +12,10 @@ from sidecar.adapters.sqlite.connection import fetch_one
 from sidecar.adapters.sqlite.succession import SqliteSuccessionRows, find_active
 from sidecar.adapters.sqlite.succession import settle as settle_states
 from sidecar.adapters.sqlite.term_statistics import TermStatistics
+from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.usage import SqliteConfirmationRows
 from sidecar.adapters.sqlite.values import catalog_of, metadata_text, to_us
 from sidecar.adapters.sqlite.words import add_words
-from sidecar.adapters.sqlite.writer import Transaction
 from sidecar.domain.confirmation import make_claims, settle
 from sidecar.domain.memory import Link, Memory, MemoryState, Relation
 from sidecar.domain.store_values import AddOutcome, CatalogRow, NewMemory

@@ -7,8 +7,8 @@ from datetime import datetime
 import apsw
 
 from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_value
+from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.values import from_us, to_us
-from sidecar.adapters.sqlite.writer import Transaction
 from sidecar.domain.confirmation import Claim, Standing
 from sidecar.domain.evidence import UsageEvent, UsageSource, Valence
 from sidecar.domain.memory import Relation
