@@ -10,13 +10,16 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from sidecar.domain.evidence import CREDITING_RELATIONS, UsageEvent, UsageSource, Valence
-from sidecar.domain.memory import Link, Relation
+from sidecar.domain.memory import Link, Memory, Relation
 from sidecar.domain.reinforcement import WINDOW_DAYS, Evidence, multiplier
 
 FULL_WEIGHT: Final = 1.0
 WEAK_WEIGHT: Final = 0.5
 WEAK_WINDOW: Final = timedelta(hours=24)
 """Without a session, a memory that the same client and project was given this recently counts as shown."""
+
+CLOCK_SKEW: Final = timedelta(seconds=5)
+"""By so much a client's record of a moment may be later or earlier than ours of the same."""
 
 _DETERMINISTIC: Final = frozenset({UsageSource.IN_BAND, UsageSource.CHALLENGE, UsageSource.OUTCOME})
 
@@ -31,14 +34,17 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """That a new memory replaces or builds upon an older one. Proof of use once the older one was shown.
+    """That a new memory replaces or builds upon an older one. Proof of use if the older one was shown before.
 
     Attributes:
-        source_id: The new memory.
+        remember_id: Of the call that made the claim: the id that its memory got, or would have got if it were new.
+        source_id: The new memory; for a text that was there already, the memory that has it.
         target_id: The older one.
-        client: Who stored the new one; `session` and `project` too, empty where not known.
+        client: Who made the call; `session` and `project` too, empty where not known.
+        at: When the call was made.
     """
 
+    remember_id: str
     source_id: str
     target_id: str
     relation: Relation
@@ -54,6 +60,26 @@ class Claim:
         return self.source_id if self.relation is Relation.SUPERSEDES else self.target_id
 
 
+@dataclass(frozen=True, slots=True)
+class RememberCall:
+    """A call of `remember` as a transcript tells it.
+
+    Attributes:
+        memory_id: What it answered: a new memory, or the one that says the same.
+        called_at: When the client made the call, by its own record, and when it had the answer.
+    """
+
+    memory_id: str
+    client: str
+    session: str
+    called_at: datetime
+    answered_at: datetime
+
+    def includes(self, moment: datetime) -> bool:
+        """Tell whether the call was under way at that time of ours."""
+        return self.called_at - CLOCK_SKEW <= moment <= self.answered_at + CLOCK_SKEW
+
+
 class ConfirmationRows(Protocol):
     """What the rules read and change, for one owner, within one transaction."""
 
@@ -62,8 +88,8 @@ class ConfirmationRows(Protocol):
         """Whose rows these are."""
         ...
 
-    def was_shown(self, client: str, session: str, memory_id: str) -> bool:
-        """Tell whether any agent of a session saw this memory, by its transcript or by our own recalls."""
+    def was_shown(self, client: str, session: str, memory_id: str, *, until: datetime) -> bool:
+        """Tell whether any agent of a session saw this memory by then, by its transcript or by our own recalls."""
         ...
 
     def was_delivered(self, client: str, project: str, memory_id: str, *, since: datetime, until: datetime) -> bool:
@@ -71,11 +97,11 @@ class ConfirmationRows(Protocol):
         ...
 
     def save_claim(self, claim: Claim) -> None:
-        """Store a claim, or replace the one of the same source, target and relation."""
+        """Store a claim, or replace the one of the same call, target and relation."""
         ...
 
     def claims_of(self, source_id: str) -> Sequence[Claim]:
-        """Return the claims that a new memory makes, the oldest first."""
+        """Return the claims that were made for a memory, the oldest first."""
         ...
 
     def claims_on(self, client: str, session: str, target_id: str) -> Sequence[Claim]:
@@ -86,8 +112,20 @@ class ConfirmationRows(Protocol):
         """Store an event and tell whether it was new: one each for owner, occasion, memory, valence and source."""
         ...
 
-    def withdraw_use(self, event: UsageEvent, *, occasion: str) -> None:
-        """Delete the event with that occasion, memory, valence and source."""
+    def withdraw_use(self, event: UsageEvent, *, occasion: str) -> str:
+        """Delete the event with that occasion, memory, valence and source; return whom it credited, empty if none."""
+        ...
+
+    def pass_credit(self, event: UsageEvent, *, occasion: str) -> str:
+        """Credit the stored event of that occasion, memory, valence and source to whom this one does.
+
+        Returns:
+            Whom it credited before; empty if there is none.
+        """
+        ...
+
+    def passed_credits(self, memory_id: str) -> Sequence[tuple[UsageEvent, str]]:
+        """Return events about other memories whose credit went to this one, each with its occasion."""
         ...
 
     def credits(self, memory_id: str, *, since: datetime) -> Sequence[UsageEvent]:
@@ -99,12 +137,24 @@ class ConfirmationRows(Protocol):
         ...
 
 
-def make_claims(
-    links: Iterable[Link], *, source_id: str, client: str, session: str, project: str, at: datetime
-) -> list[Claim]:
-    """Return the claims of a new memory's links: one for each that can confirm use."""
+def make_claims(links: Iterable[Link], *, remembered: Memory, source_id: str, project: str) -> list[Claim]:
+    """Return the claims of a call's links: one for each that can confirm use.
+
+    Args:
+        remembered: The memory as the call asked for it, before a duplicate took its place.
+        source_id: The memory that the links start at now.
+    """
     return [
-        Claim(source_id, link.memory_id, link.relation, client, session, project, at)
+        Claim(
+            remember_id=remembered.id,
+            source_id=source_id,
+            target_id=link.memory_id,
+            relation=link.relation,
+            client=remembered.client,
+            session=remembered.session,
+            project=project,
+            at=remembered.created_at,
+        )
         for link in dict.fromkeys(links)
         if link.relation in CREDITING_RELATIONS
     ]
@@ -117,29 +167,35 @@ def settle(rows: ConfirmationRows, claim: Claim, *, at: datetime) -> bool:
     """
     if claim.standing is Standing.CONFIRMED:
         return False
-    if claim.session and rows.was_shown(claim.client, claim.session, claim.target_id):
-        rows.save_claim(replace(claim, standing=Standing.CONFIRMED))
+    if claim.session:
+        # The guess gives way to what is known of the session, be it for or against.
         if claim.standing is Standing.WEAK:
             _withdraw_weak(rows, claim, at=at)
-        return _confirm(rows, claim, at=at, is_weak=False)
-    if claim.standing is Standing.OPEN and not claim.session and _was_likely_shown(rows, claim):
+            claim = replace(claim, standing=Standing.OPEN)
+        if rows.was_shown(claim.client, claim.session, claim.target_id, until=claim.at + CLOCK_SKEW):
+            rows.save_claim(replace(claim, standing=Standing.CONFIRMED))
+            return _confirm(rows, claim, at=at, is_weak=False)
+    elif claim.standing is Standing.OPEN and _was_likely_shown(rows, claim):
         rows.save_claim(replace(claim, standing=Standing.WEAK))
         return _confirm(rows, claim, at=at, is_weak=True)
     rows.save_claim(claim)
     return False
 
 
-def name_session(rows: ConfirmationRows, source_id: str, *, client: str, session: str, at: datetime) -> list[str]:
-    """Give a new memory's claims the session that its transcript names, and settle them.
+def name_session(rows: ConfirmationRows, call: RememberCall, *, at: datetime) -> list[str]:
+    """Give the claims that a call made the session that its transcript names, and settle them.
 
-    Claims that know their session keep it. A weak event gives way to the full one.
+    Claims that know their session keep it. A weak event gives way to the full one or, where the session is not known
+    to have been shown the older memory, to none.
 
     Returns:
         Ids of the older memories that turned out to be used.
     """
     used = []
-    for claim in rows.claims_of(source_id):
-        if claim.session:
+    client, session = call.client, call.session
+    for claim in rows.claims_of(call.memory_id):
+        # Others may have said the same, with links of their own, at other times.
+        if claim.session or claim.client not in ("", client) or not call.includes(claim.at):
             continue
         named = replace(claim, client=client, session=session)
         if settle(rows, named, at=at):
@@ -151,6 +207,14 @@ def settle_shown(rows: ConfirmationRows, client: str, session: str, memory_id: s
     """Settle what a session claimed about a memory that it is now known to have seen; tell whether it was used."""
     settled = [settle(rows, claim, at=at) for claim in rows.claims_on(client, session, memory_id)]
     return any(settled)
+
+
+def give_credit_back(rows: ConfirmationRows, memory_id: str, *, at: datetime) -> None:
+    """Let go of the credit that a memory earned in place of others: it is purged, and its claims are deleted."""
+    for event, occasion in rows.passed_credits(memory_id):
+        heir = _newest_successor(rows, event) or event.memory_id
+        rows.pass_credit(replace(event, credited_id=heir), occasion=occasion)
+        recompute(rows, heir, at=at)
 
 
 def weigh(events: Iterable[UsageEvent]) -> Evidence:
@@ -184,16 +248,36 @@ def _was_likely_shown(rows: ConfirmationRows, claim: Claim) -> bool:
 
 
 def _confirm(rows: ConfirmationRows, claim: Claim, *, at: datetime, is_weak: bool) -> bool:
-    is_new = rows.add_use(_event(rows.owner, claim, is_weak=is_weak), occasion=_occasion(claim))
+    event = _event(rows.owner, claim, is_weak=is_weak)
+    is_new = rows.add_use(event, occasion=_occasion(claim))
     if is_new:
         recompute(rows, claim.credited_id, at=at)
+    elif claim.relation is Relation.SUPERSEDES:
+        # Used before or besides, now replaced: the one use there is credits the successor.
+        successor = _newest_successor(rows, event) or claim.source_id
+        before = rows.pass_credit(replace(event, credited_id=successor), occasion=_occasion(claim))
+        for memory_id in dict.fromkeys((before, successor)):
+            recompute(rows, memory_id, at=at)
     return is_new
+
+
+def _newest_successor(rows: ConfirmationRows, event: UsageEvent) -> str:
+    """Return the memory that this session put in the place of the event's last; empty for none."""
+    if not event.session:
+        return ""
+    replacing = [
+        (claim.at, claim.source_id)
+        for claim in rows.claims_on(event.client, event.session, event.memory_id)
+        if claim.relation is Relation.SUPERSEDES and claim.standing is Standing.CONFIRMED
+    ]
+    return max(replacing)[1] if replacing else ""
 
 
 def _withdraw_weak(rows: ConfirmationRows, claim: Claim, *, at: datetime) -> None:
     claim = replace(claim, session="")
-    rows.withdraw_use(_event(rows.owner, claim, is_weak=True), occasion=_occasion(claim))
-    recompute(rows, claim.credited_id, at=at)
+    credited_id = rows.withdraw_use(_event(rows.owner, claim, is_weak=True), occasion=_occasion(claim))
+    if credited_id:
+        recompute(rows, credited_id, at=at)
 
 
 def _event(owner: str, claim: Claim, *, is_weak: bool) -> UsageEvent:
@@ -212,7 +296,7 @@ def _event(owner: str, claim: Claim, *, is_weak: bool) -> UsageEvent:
 
 
 def _occasion(claim: Claim) -> str:
-    """Return what an event may count once for: the session or, where that is not known, the new memory itself."""
+    """Return what an event may count once for: the session or, where that is not known, the call itself."""
     if claim.session:
         return f"session\x1f{claim.client}\x1f{claim.session}"
-    return f"memory\x1f{claim.source_id}"
+    return f"memory\x1f{claim.remember_id}"

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol, assert_never
 
-from sidecar.domain.confirmation import ConfirmationRows, name_session, settle_shown
+from sidecar.domain.confirmation import ConfirmationRows, RememberCall, name_session, settle_shown
 from sidecar.domain.evidence import (
     MAX_SLICE_CHARACTERS,
     BatchOutcome,
@@ -253,8 +253,8 @@ def _answer_call(
         _note_shown(rows, thread, call, shown, tally, at=at, now=now)
     elif call.kind is CallKind.REMEMBER:
         for memory_id in rows.existing(shown.memory_ids[:1]):
-            used = name_session(rows, memory_id, client=thread.client, session=thread.session, at=now)
-            tally.used.update(dict.fromkeys(used))
+            remember = RememberCall(memory_id, thread.client, thread.session, called_at=call.at, answered_at=at)
+            tally.used.update(dict.fromkeys(name_session(rows, remember, at=now)))
 
 
 def _note_shown(

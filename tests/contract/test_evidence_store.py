@@ -74,6 +74,15 @@ def recall_events(
     ]
 
 
+def remember_events(
+    call_id: str, memory_id: str, *, thread: SessionThread = THREAD, after_s: float = 0
+) -> list[EvidenceEvent]:
+    return [
+        event(RememberCalled(call_id), event_id=call_id, thread=thread, after_s=after_s),
+        event(ToolAnswered(call_id, ids(memory_id), ""), event_id=call_id, thread=thread, after_s=after_s + 1),
+    ]
+
+
 def said(text: str, *, thread: SessionThread = THREAD, after_s: float = 0) -> EvidenceEvent:
     return event(TextSpoken(SliceKind.AGENT_TEXT, text), thread=thread, after_s=after_s)
 
@@ -370,9 +379,103 @@ async def test_session_that_is_named_before_the_recall_is_read_is_settled_too(st
     await store.record_recall(recall_of([shown_id], session=""))
     new_id = await add(store, "b", derived(shown_id), client=CLIENT)
     await apply(store, event(ToolAnswered("2", ids(new_id), "")), event(RememberCalled("2")))
-    assert await useful(store, shown_id) == [("", 0.5, True)]
     await apply(store, *recall_events("1", ids(shown_id)))
     assert await useful(store, shown_id) == [(SESSION, 1, False)]
+
+
+async def test_session_that_was_never_shown_the_memory_takes_the_weak_evidence_away(store: Store) -> None:
+    """Who made the link is known now, and did not see the memory; another's guess of the same memory stays."""
+    shown_id = await add(store, "a")
+    await store.record_recall(recall_of([shown_id], session=""))
+    new_id = await add(store, "b", derived(shown_id), client=CLIENT)
+    await add(store, "c", derived(shown_id), client=CLIENT)
+    assert await useful(store, shown_id) == [("", 0.5, True)] * 2
+    outcome = await apply(store, *remember_events("2", new_id))
+    assert outcome.used_memory_ids == ()
+    assert await useful(store, shown_id) == [("", 0.5, True)]
+    assert await store.multipliers([shown_id]) == {shown_id: multiplier(Evidence(useful=0.5))}
+
+
+async def test_memory_that_is_shown_after_the_link_was_not_used_for_it(store: Store) -> None:
+    """Neither a transcript nor a recall of ours that comes later is proof; only what was seen before is."""
+    shown_id = await add(store, "a")
+    await add(store, "b", derived(shown_id), session=SESSION, client=CLIENT)
+    outcome = await apply(store, *recall_events("1", ids(shown_id), after_s=300))
+    assert outcome.used_memory_ids == ()
+    await store.record_recall(recall_of([shown_id], at=NOW + timedelta(minutes=5)))
+    await add(store, "c", derived(shown_id), session=SESSION, client=CLIENT)
+    assert await useful(store, shown_id) == []
+    assert await store.multipliers([shown_id]) == {}
+    # What is read late may have happened early.
+    await apply(store, *recall_events("2", ids(shown_id), after_s=-60))
+    assert await useful(store, shown_id) == [(SESSION, 1, False)]
+
+
+async def test_repeating_a_text_does_not_answer_for_who_said_it_first(store: Store) -> None:
+    """A session that stored nothing new and named no links must not earn another caller's claim."""
+    shown_id = await add(store, "a")
+    first_id = await add(store, "b", derived(shown_id), client=CLIENT)
+    await apply(store, *recall_events("1", ids(shown_id), thread=OTHER_SESSION, after_s=-60))
+    again = await store.add(new_memory("b", at=NOW + timedelta(minutes=10), client=CLIENT))
+    assert again.memory_id == first_id
+    outcome = await apply(store, *remember_events("2", first_id, thread=OTHER_SESSION, after_s=599))
+    assert outcome.used_memory_ids == ()
+    assert await useful(store, shown_id) == []
+    await apply(store, *remember_events("3", first_id, thread=replace(OTHER_SESSION, client="codex")))
+    assert await useful(store, shown_id) == []
+
+
+async def test_links_of_a_repeated_text_are_evidence_of_who_repeats_it(store: Store) -> None:
+    """Each session that builds on what it saw counts, though the text is stored once."""
+    shown_id = await add(store, "a")
+    first_id = await add(store, "b", derived(shown_id), session=SESSION, client=CLIENT)
+    await apply(store, *recall_events("1", ids(shown_id), thread=OTHER_SESSION))
+    again = await store.add(new_memory("b", links=[derived(shown_id)], session="session-2", client=CLIENT))
+    assert (again.memory_id, again.used_memory_ids) == (first_id, (shown_id,))
+    assert await useful(store, shown_id) == [("session-2", 1, False)]
+    await apply(store, *recall_events("2", ids(shown_id)))
+    assert await store.multipliers([shown_id]) == {shown_id: multiplier(Evidence(useful=2))}
+
+
+@pytest.mark.parametrize("is_read_late", [False, True])
+@pytest.mark.parametrize("session", [SESSION, ""])
+async def test_credit_passes_to_the_successor_however_the_memory_was_used_before(
+    store: Store, session: str, is_read_late: bool
+) -> None:
+    """Built upon and replaced, in one call: the one use there is credits what stands in its place."""
+    old_id = await add(store, "a")
+    delivered = recall_of([old_id], session=session, at=NOW - timedelta(minutes=1))
+    if not (session and is_read_late):
+        await store.record_recall(delivered)
+    links = [derived(old_id), Link(Relation.SUPERSEDES, old_id)]
+    new_id = await add(store, "b", *links, session=session, client=CLIENT)
+    if session and is_read_late:
+        await apply(store, *recall_events("1", ids(old_id), after_s=-60))
+    [found] = [found for found in await store.usage_events(OWNER, old_id) if found.valence is Valence.USEFUL]
+    assert (found.memory_id, found.credited_id) == (old_id, new_id)
+    multipliers = await store.multipliers([old_id, new_id])
+    assert (multipliers.get(old_id, 1), multipliers[new_id]) == (1, multiplier(Evidence(useful=found.weight)))
+
+
+async def test_credit_passes_on_when_the_session_replaces_what_it_built_upon(store: Store) -> None:
+    """To the last successor it named; and back to the memory itself when all of them are purged."""
+    old_id = await add(store, "a")
+    await apply(store, *recall_events("1", ids(old_id)))
+    await add(store, "b", derived(old_id), session=SESSION, client=CLIENT)
+    useful_once = multiplier(Evidence(useful=1))
+    assert await store.multipliers([old_id]) == {old_id: useful_once}
+    at = NOW + timedelta(minutes=1)
+    successors = []
+    for text in ("c", "d"):
+        at += timedelta(minutes=1)
+        link = Link(Relation.SUPERSEDES, old_id)
+        outcome = await store.add(new_memory(text, links=[link], session=SESSION, client=CLIENT, at=at))
+        successors.append(outcome.memory_id)
+    for credited_id in (*successors[::-1], old_id):
+        multipliers = await store.multipliers([old_id, *successors])
+        assert {memory_id for memory_id, value in multipliers.items() if value > 1} == {credited_id}
+        assert multipliers[credited_id] == useful_once
+        await store.forget(OWNER, [credited_id], is_forced=False, is_purge=True)
 
 
 async def test_purged_memory_leaves_events_of_ids_only(store: Store) -> None:

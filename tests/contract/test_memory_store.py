@@ -139,6 +139,47 @@ async def test_supersedes_link_supersedes_its_target(store: Store) -> None:
     assert await store.edges("bob", old.memory_id) == ()
 
 
+async def test_links_of_a_duplicate_are_added_to_the_memory_there_is(store: Store) -> None:
+    """Who says something again may know better what it replaces; what is there already is left as it is."""
+    old, other = [await store.add(new_memory(content)) for content in ("port 80", "port 81")]
+    first = await store.add(new_memory("port 8080", links=[Link(Relation.DERIVED_FROM, other.memory_id)]))
+    before = await store.get(OWNER, first.memory_id)
+    links = [Link(Relation.SUPERSEDES, old.memory_id), Link(Relation.DERIVED_FROM, other.memory_id)]
+    for _ in range(2):
+        again = await store.add(new_memory("port 8080", links=links, importance=1.0))
+        assert (again.memory_id, again.is_deduplicated) == (first.memory_id, True)
+        target = await store.get(OWNER, old.memory_id)
+        assert (target.state, target.superseded_by) == (MemoryState.SUPERSEDED, first.memory_id)
+    assert await store.get(OWNER, first.memory_id) == before
+    edges = [(edge.target_id, edge.relation) for edge in await store.edges(OWNER, first.memory_id)]
+    assert edges == [(other.memory_id, Relation.DERIVED_FROM), (old.memory_id, Relation.SUPERSEDES)]
+
+
+async def test_superseded_target_of_a_duplicate_is_told_once(store: Store) -> None:
+    """The filter in front of the vectors learns what stands aside."""
+    old = await store.add(new_memory("port 80"))
+    await store.add(new_memory("port 8080"))
+    asked = new_memory("port 8080", links=[Link(Relation.SUPERSEDES, old.memory_id)])
+    outcomes = [await store.add(asked) for _ in range(2)]
+    assert [[row.state for row in outcome.changed] for outcome in outcomes] == [[MemoryState.SUPERSEDED], []]
+
+
+async def test_wrong_link_of_a_duplicate_is_refused(store: Store) -> None:
+    """An unknown target, a forgotten one or the memory itself is an error, and nothing is linked."""
+    first = await store.add(new_memory("a"))
+    target = await store.add(new_memory("b"))
+    forgotten = await store.add(new_memory("c"))
+    await store.forget(OWNER, [forgotten.memory_id], is_forced=False, is_purge=False)
+    good = Link(Relation.SUPERSEDES, target.memory_id)
+    for wrong_id in (next_memory_id(), forgotten.memory_id):
+        with pytest.raises(MemoryNotFoundError):
+            await store.add(new_memory("a", links=[good, Link(Relation.RELATES_TO, wrong_id)]))
+    with pytest.raises(InvalidInputError, match="other memories"):
+        await store.add(new_memory("a", links=[good, Link(Relation.SUPERSEDES, first.memory_id)]))
+    assert await store.edges(OWNER, first.memory_id) == ()
+    assert (await store.get(OWNER, target.memory_id)).state is MemoryState.ACTIVE
+
+
 async def test_repeated_request_key_returns_first_outcome(store: Store, clock: SetClock) -> None:
     """A client that got no answer may ask again without storing twice, for a day."""
     asked = new_memory("retry me", request_key="k", request_digest="d")
@@ -364,6 +405,69 @@ async def test_forgotten_target_of_purged_successor_is_restored_as_active(store:
     await store.forget(OWNER, [second.memory_id], is_forced=False, is_purge=True)
     restored, _ = await store.restore(OWNER, old.memory_id)
     assert (restored.state, restored.superseded_by) == (MemoryState.ACTIVE, "")
+
+
+async def test_forgotten_successor_gives_its_targets_back_until_it_is_restored(store: Store) -> None:
+    """Forgetting one memory must not hide two."""
+    old = await store.add(new_memory("v1"))
+    new = await store.add(new_memory("v2", links=[Link(Relation.SUPERSEDES, old.memory_id)]))
+    forgetting = await store.forget(OWNER, [new.memory_id], is_forced=False, is_purge=False)
+    keys = {new.memory_id: new.changed[0].key, old.memory_id: old.changed[0].key}
+    assert {row.key: row.state for row in forgetting.changed} == {
+        keys[new.memory_id]: MemoryState.FORGOTTEN,
+        keys[old.memory_id]: MemoryState.ACTIVE,
+    }
+    assert [memory.content for memory in await store.fetch(list(keys.values()), ACTIVE)] == ["v1"]
+    assert forgetting.forgotten_ids == (new.memory_id,)
+    _, rows = await store.restore(OWNER, new.memory_id)
+    assert {row.key: row.state for row in rows} == {
+        keys[new.memory_id]: MemoryState.ACTIVE,
+        keys[old.memory_id]: MemoryState.SUPERSEDED,
+    }
+    assert (await store.get(OWNER, old.memory_id)).superseded_by == new.memory_id
+
+
+async def test_target_forgotten_along_with_its_successor_comes_back_as_it_would_be(store: Store) -> None:
+    """Whichever of the two is forgotten or restored first."""
+    old = (await store.add(new_memory("v1"))).memory_id
+    new = (await store.add(new_memory("v2", links=[Link(Relation.SUPERSEDES, old)]))).memory_id
+    for asked, restored, states in (
+        ([new, old], [old, new], [MemoryState.ACTIVE, MemoryState.ACTIVE]),
+        ([old, new], [new, old], [MemoryState.ACTIVE, MemoryState.SUPERSEDED]),
+    ):
+        await store.forget(OWNER, asked, is_forced=False, is_purge=False)
+        assert [(await store.restore(OWNER, memory_id))[0].state for memory_id in restored] == states
+        assert (await store.get(OWNER, old)).superseded_by == new
+
+
+async def test_forgotten_successor_does_not_make_two_active_memories_say_the_same(store: Store) -> None:
+    """The text was said again meanwhile: that memory takes over, until the successor is back."""
+    old = (await store.add(new_memory("v1"))).memory_id
+    new = (await store.add(new_memory("v2", links=[Link(Relation.SUPERSEDES, old)]))).memory_id
+    again = (await store.add(new_memory("v1"))).memory_id
+    await store.forget(OWNER, [new], is_forced=False, is_purge=False)
+    target = await store.get(OWNER, old)
+    assert (target.state, target.superseded_by) == (MemoryState.SUPERSEDED, again)
+    await store.restore(OWNER, new)
+    assert (await store.get(OWNER, old)).superseded_by == new
+
+
+@pytest.mark.parametrize("is_purge", [False, True])
+async def test_middle_of_a_chain_that_goes_does_not_bring_the_oldest_back(store: Store, is_purge: bool) -> None:
+    """Its own successor stands in for both; when that is forgotten too, the oldest is the best there is."""
+    ids = [(await store.add(new_memory("v1"))).memory_id]
+    for content in ("v2", "v3"):
+        links = [Link(Relation.SUPERSEDES, ids[-1])]
+        ids.append((await store.add(new_memory(content, links=links))).memory_id)
+    forgetting = await store.forget(OWNER, [ids[1]], is_forced=False, is_purge=is_purge)
+    oldest = await store.get(OWNER, ids[0])
+    assert (oldest.state, oldest.superseded_by) == (MemoryState.SUPERSEDED, ids[2])
+    assert oldest.key not in {row.key for row in forgetting.changed}
+    await store.forget(OWNER, [ids[2]], is_forced=False, is_purge=False)
+    assert (await store.get(OWNER, ids[0])).state is MemoryState.ACTIVE
+    await store.restore(OWNER, ids[2])
+    assert (await store.get(OWNER, ids[0])).superseded_by == ids[2]
+    assert await store.check_integrity() == ()
 
 
 # --- listing ---

@@ -7,7 +7,7 @@ import pytest
 
 from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
 from sidecar.adapters.in_memory.tables import Tables
-from sidecar.domain.confirmation import Claim, Standing, make_claims, settle, weigh
+from sidecar.domain.confirmation import Claim, RememberCall, Standing, make_claims, settle, weigh
 from sidecar.domain.evidence import (
     RecallCalled,
     Shown,
@@ -22,7 +22,7 @@ from sidecar.domain.evidence import (
 from sidecar.domain.ledger import CONTEXT_BYTES, CONTEXT_SLICES, event_digest, is_older_cursor, take_events
 from sidecar.domain.memory import Link, Relation
 from sidecar.domain.reinforcement import Evidence
-from tests.store_builders import NOW, OWNER, THREAD, cursor_at, event, next_memory_id
+from tests.store_builders import NOW, OWNER, THREAD, cursor_at, event, new_memory, next_memory_id
 
 USEFUL = UsageEvent(
     owner=OWNER,
@@ -87,18 +87,29 @@ def test_claims_are_made_of_crediting_links_only() -> None:
     """That two memories relate does not say that one was used; the same link twice is one claim."""
     target = next_memory_id()
     links = [Link(relation, target) for relation in Relation] * 2
-    claims = make_claims(links, source_id="new", client="c", session="s", project="p", at=NOW)
+    remembered = new_memory("said again", client="c", session="s").memory
+    claims = make_claims(links, remembered=remembered, source_id="there", project="p")
     assert [(claim.relation, claim.credited_id) for claim in claims] == [
-        (Relation.SUPERSEDES, "new"),
+        (Relation.SUPERSEDES, "there"),
         (Relation.DERIVED_FROM, target),
     ]
+    assert {(claim.remember_id, claim.client, claim.session, claim.at) for claim in claims} == {
+        (remembered.id, "c", "s", NOW)
+    }
+
+
+def test_call_includes_what_happened_while_it_was_under_way() -> None:
+    """The client's clock and ours need not agree to the second."""
+    call = RememberCall("m", "c", "s", called_at=NOW, answered_at=NOW + timedelta(seconds=30))
+    included = {second: call.includes(NOW + timedelta(seconds=second)) for second in (-6, -5, 0, 30, 35, 36)}
+    assert included == {-6: False, -5: True, 0: True, 30: True, 35: True, 36: False}
 
 
 def test_claim_without_grounds_is_kept_open() -> None:
     """Evidence may still come; a claim that is confirmed never counts again."""
     tables = Tables()
     rows = InMemoryLedgerRows(tables, OWNER)
-    claim = Claim("new", "old", Relation.DERIVED_FROM, "c", "s", "p", NOW)
+    claim = Claim("new", "new", "old", Relation.DERIVED_FROM, "c", "s", "p", NOW)
     assert not settle(rows, claim, at=NOW)
     assert rows.claims_on("c", "s", "old") == [claim]
     assert not settle(rows, replace(claim, standing=Standing.CONFIRMED), at=NOW)

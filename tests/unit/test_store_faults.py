@@ -1,5 +1,6 @@
 """The store when it is killed, when power fails, when the disk is full or lies about syncing."""
 
+import asyncio
 import multiprocessing
 import multiprocessing.process
 import os
@@ -15,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from sidecar.adapters.sqlite.connection import open_writer
 from sidecar.adapters.sqlite.store import SqliteStore
 from sidecar.domain.memory import MemoryState
+from sidecar.errors import StorageError
 from tests.store_builders import ALL, OWNER, SetClock, new_memory
 from tests.unit import store_workload
 from tests.unit.recorded_disk import RecordingVfs, Step, disk_after
@@ -111,6 +114,22 @@ async def test_power_failure_loses_nothing_that_was_acknowledged(tmp_path: Path)
         assert said["added"] - said["purging"] - found == set(), f"lost after step {cut}"
         assert said["purged"] & found == set(), f"back after step {cut}"
         shutil.rmtree(folder)
+
+
+async def test_statistics_that_cannot_be_built_are_told_and_hold_nobody_up(tmp_path: Path) -> None:
+    """A fault in one row must not make recalls, or the end of the sidecar, wait for ever."""
+    path = tmp_path / "m.db"
+    store = SqliteStore.open(path, clock=SetClock())
+    await store.add(new_memory("some words"))
+    await store.close()
+    connection = open_writer(path)
+    connection.execute("UPDATE memory_words SET terms = x'00'")
+    connection.close()
+    store = SqliteStore.open(path, clock=SetClock())
+    async with asyncio.timeout(30):
+        with pytest.raises(StorageError, match="ValueError"):
+            await store.word_query(["words"])
+        await store.close()
 
 
 @pytest.fixture

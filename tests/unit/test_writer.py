@@ -10,8 +10,9 @@ import apsw
 import pytest
 
 from sidecar.adapters.sqlite.connection import fetch_value, open_reader, open_writer
-from sidecar.adapters.sqlite.writer import Transaction, Writer
-from sidecar.errors import MemoryNotFoundError, ShuttingDownError, StorageFullError, TooManyRequestsError
+from sidecar.adapters.sqlite.transaction import Transaction
+from sidecar.adapters.sqlite.writer import Writer
+from sidecar.errors import MemoryNotFoundError, ShuttingDownError, StorageError, StorageFullError, TooManyRequestsError
 
 
 @pytest.fixture
@@ -51,6 +52,10 @@ class LimitPages:
 
     def __call__(self, transaction: Transaction) -> None:
         transaction.connection.execute(f"PRAGMA max_page_count = {self.pages}").fetchall()
+
+
+def fails() -> None:
+    raise IndexError("a fault of ours")
 
 
 def stored(path: Path) -> list[str]:
@@ -163,6 +168,60 @@ async def test_failure_nobody_waits_for_is_counted(writer: Writer, path: Path) -
     await writer.run(Insert("other"))
     assert writer.health().counters["note_failed"] == 1
     assert stored(path) == ["same", "other"]
+
+
+async def test_step_that_fails_before_the_commit_fails_its_group(writer: Writer, path: Path) -> None:
+    """A fault of ours is told like one of the disk's: nothing was stored, and writing goes on."""
+
+    def operation(transaction: Transaction) -> None:
+        Insert("lost")(transaction)
+        transaction.before_commit(fails)
+
+    with pytest.raises(StorageError, match="IndexError"):
+        await writer.run(operation)
+    assert "IndexError" in writer.health().problem
+    await writer.run(Insert("after"))
+    assert writer.health().problem == ""
+    assert stored(path) == ["after"]
+
+
+async def test_step_that_fails_after_the_commit_is_counted_and_the_write_acknowledged(
+    writer: Writer, path: Path
+) -> None:
+    """What is durable must not be reported as lost; the other steps run."""
+    seen: list[str] = []
+
+    def operation(transaction: Transaction) -> str:
+        transaction.after_commit(fails)
+        transaction.after_commit(lambda: seen.append("ran"))
+        return Insert("kept")(transaction)
+
+    assert await writer.run(operation) == "kept"
+    assert writer.health().counters["step_after_commit_failed"] == 1
+    await writer.run(Insert("after"))
+    assert (stored(path), seen) == (["kept", "after"], ["ran"])
+
+
+async def test_writer_that_ends_by_a_fault_leaves_nobody_waiting(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits, who comes later and who closes is told, and so is the status."""
+    writer = Writer(path, prepared(path))
+    gate, holding = await hold(writer)
+
+    def breaks(**_: object) -> None:
+        raise ValueError("no such journal")
+
+    monkeypatch.setattr(writer, "_care_for_journal", breaks)
+    waiting = asyncio.create_task(writer.run(Insert("waiting")))
+    await asyncio.sleep(0)
+    gate.open.set()
+    async with asyncio.timeout(30):
+        await holding
+        for task in (waiting, writer.run(Insert("late"))):
+            with pytest.raises(StorageError, match="no such journal"):
+                await task
+        await writer.close()
+    assert "no such journal" in writer.health().problem
+    assert stored(path) == []
 
 
 async def test_full_database_is_told_and_writing_resumes_by_itself(writer: Writer, path: Path) -> None:

@@ -5,10 +5,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
 from sidecar.adapters.in_memory.listing import catalog_row
+from sidecar.adapters.in_memory.succession import InMemorySuccessionRows, find_active, settle
 from sidecar.adapters.in_memory.tables import Tables
+from sidecar.domain.confirmation import give_credit_back
 from sidecar.domain.memory import Memory, MemoryState, Relation
 from sidecar.domain.store_values import CatalogRow, Forgetting, RequestKey, SkipReason, skip_reason
+from sidecar.domain.succession import living_successor
 from sidecar.errors import DuplicateMemoryError, MemoryNotForgottenError, MemoryNotFoundError, RequestKeyReusedError
 
 REQUEST_KEY_LIFE: Final = timedelta(hours=24)
@@ -25,7 +29,9 @@ def find_kept(tables: Tables, owner: str, request: RequestKey, *, now: datetime)
     return replace(kept.outcome, memories=tuple(memory for memory in found if memory is not None), changed=())
 
 
-def forget(tables: Tables, owner: str, memory_ids: Sequence[str], *, is_forced: bool, is_purge: bool) -> Forgetting:
+def forget(
+    tables: Tables, owner: str, memory_ids: Sequence[str], *, is_forced: bool, is_purge: bool, now: datetime
+) -> Forgetting:
     """See `MemoryStore.forget`."""
     done: list[Memory] = []
     skipped: list[tuple[str, SkipReason]] = []
@@ -39,12 +45,14 @@ def forget(tables: Tables, owner: str, memory_ids: Sequence[str], *, is_forced: 
         elif is_purge:
             done.append(memory)
             changed.pop(memory.key, None)
-            changed.update((row.key, row) for row in _purge(tables, memory))
+            changed.update((row.key, row) for row in _purge(tables, memory, now=now))
         else:
             forgotten = replace(memory, state=MemoryState.FORGOTTEN, previous_state=memory.state, superseded_by="")
             tables.memories[memory.key] = forgotten
             done.append(forgotten)
             changed[memory.key] = catalog_row(forgotten)
+            replaced = InMemorySuccessionRows(tables).replaced(memory)
+            changed.update((row.key, row) for row in settle(tables, replaced))
     return Forgetting(
         forgotten_ids=tuple(memory.id for memory in done),
         memories=() if is_purge else tuple(done),
@@ -72,21 +80,14 @@ def restore(tables: Tables, owner: str, memory_id: str) -> tuple[Memory, tuple[C
         superseded_by=tables.successors.get(memory.key, "") if is_superseded else "",
     )
     tables.memories[memory.key] = restored
-    return restored, (catalog_row(restored),)
+    replaced = InMemorySuccessionRows(tables).replaced(restored)
+    return restored, (catalog_row(restored), *settle(tables, replaced))
 
 
-def find_active(tables: Tables, memory: Memory) -> Memory | None:
-    """Return the active memory that says the same in the same namespace."""
-    said = (memory.owner, memory.namespace, memory.content_hash)
-    for other in tables.memories.values():
-        if other.state is MemoryState.ACTIVE and (other.owner, other.namespace, other.content_hash) == said:
-            return other
-    return None
-
-
-def _purge(tables: Tables, memory: Memory) -> list[CatalogRow]:
+def _purge(tables: Tables, memory: Memory, *, now: datetime) -> list[CatalogRow]:
     """Remove a memory, and return what its going changed."""
-    superseded = [key for key, successor in tables.successors.items() if successor == memory.id]
+    rows = InMemorySuccessionRows(tables)
+    replaced, heir = rows.replaced(memory), living_successor(rows, memory.key)
     _delete_slices(tables, memory)
     for collection in (tables.memories, tables.first_accessed, tables.tokens, tables.jobs, tables.successors):
         collection.pop(memory.key, None)
@@ -97,33 +98,15 @@ def _purge(tables: Tables, memory: Memory) -> list[CatalogRow]:
     tables.kept_outcomes = {
         place: kept for place, kept in tables.kept_outcomes.items() if kept.outcome.memory_id != memory.id
     }
-    tables.claims = {place: claim for place, claim in tables.claims.items() if memory.id not in place[1:3]}
+    tables.claims = {
+        place: claim for place, claim in tables.claims.items() if memory.id not in (claim.source_id, claim.target_id)
+    }
     tables.judge_jobs = {place: thread for place, thread in tables.judge_jobs.items() if place[3] != memory.id}
-    rows = [_release(tables, tables.memories[key]) for key in superseded if key in tables.memories]
-    return [row for row in rows if row is not None]
-
-
-def _release(tables: Tables, memory: Memory) -> CatalogRow | None:
-    """Point a memory whose successor is gone to the one before, or make it active again."""
-    before = [
-        edge.source_id for edge in tables.edges if edge.target_id == memory.id and edge.relation is Relation.SUPERSEDES
-    ]
-    successor = before[-1] if before else None
-    if successor is None and memory.state is MemoryState.SUPERSEDED:
-        same = find_active(tables, memory)
-        successor = same.id if same else None
-    if successor is not None:
-        tables.successors[memory.key] = successor
-        if memory.state is MemoryState.SUPERSEDED:
-            tables.memories[memory.key] = replace(memory, superseded_by=successor)
-        return None
-    tables.successors.pop(memory.key, None)
-    if memory.state is MemoryState.FORGOTTEN:
-        tables.memories[memory.key] = replace(memory, previous_state=MemoryState.ACTIVE)
-        return None
-    released = replace(memory, state=MemoryState.ACTIVE, superseded_by="")
-    tables.memories[memory.key] = released
-    return catalog_row(released)
+    give_credit_back(InMemoryLedgerRows(tables, memory.owner), memory.id, at=now)
+    for key in replaced:
+        if heir is not None and living_successor(rows, key) is None:
+            tables.add_edge(heir.id, tables.memories[key].id, Relation.SUPERSEDES, at=now)
+    return settle(tables, replaced)
 
 
 def _delete_slices(tables: Tables, memory: Memory) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from sidecar.adapters.in_memory.tables import Tables, ThreadEntry
+from sidecar.adapters.in_memory.tables import Tables, ThreadEntry, UsageEntry
 from sidecar.domain.confirmation import Claim
 from sidecar.domain.evidence import SessionThread, UsageEvent, Valence
 from sidecar.domain.ledger import Call, Slice, Thread
@@ -25,15 +25,15 @@ class InMemoryLedgerRows:
 
     # --- confirmation ---
 
-    def was_shown(self, client: str, session: str, memory_id: str) -> bool:
+    def was_shown(self, client: str, session: str, memory_id: str, *, until: datetime) -> bool:
         """See `ConfirmationRows.was_shown`."""
         by_transcript = any(
             (entry.thread.client, entry.thread.session) == (client, session)
-            and any(shown_id == memory_id for shown_id, _ in entry.shown)
+            and any(shown_id == memory_id and at <= until for (shown_id, _), (at, _) in entry.shown.items())
             for entry in self._own_threads()
         )
         return by_transcript or any(
-            (event.client, event.session) == (client, session)
+            (event.client, event.session) == (client, session) and event.at <= until
             for event in self._tables.surfaced(self._owner, memory_id)
         )
 
@@ -46,7 +46,7 @@ class InMemoryLedgerRows:
 
     def save_claim(self, claim: Claim) -> None:
         """See `ConfirmationRows.save_claim`."""
-        self._tables.claims[self._owner, claim.source_id, claim.target_id, claim.relation] = claim
+        self._tables.claims[self._owner, claim.remember_id, claim.target_id, claim.relation] = claim
 
     def claims_of(self, source_id: str) -> Sequence[Claim]:
         """See `ConfirmationRows.claims_of`."""
@@ -61,10 +61,30 @@ class InMemoryLedgerRows:
         """See `ConfirmationRows.add_use`."""
         return self._tables.add_usage(event, occasion=occasion)
 
-    def withdraw_use(self, event: UsageEvent, *, occasion: str) -> None:
+    def withdraw_use(self, event: UsageEvent, *, occasion: str) -> str:
         """See `ConfirmationRows.withdraw_use`."""
-        identity = (event.owner, event.memory_id, occasion, event.valence, event.source or "")
-        self._tables.usage = [entry for entry in self._tables.usage if entry.identity != identity]
+        for entry in self._same_events(event, occasion):
+            self._tables.usage.remove(entry)
+            return entry.event.credited_id
+        return ""
+
+    def pass_credit(self, event: UsageEvent, *, occasion: str) -> str:
+        """See `ConfirmationRows.pass_credit`."""
+        for entry in self._same_events(event, occasion):
+            before = entry.event.credited_id
+            entry.event = replace(entry.event, credited_id=event.credited_id)
+            return before
+        return ""
+
+    def passed_credits(self, memory_id: str) -> Sequence[tuple[UsageEvent, str]]:
+        """See `ConfirmationRows.passed_credits`."""
+        return [
+            (entry.event, entry.occasion)
+            for entry in self._tables.usage
+            if entry.event.owner == self._owner
+            and entry.event.credited_id == memory_id
+            and entry.event.memory_id != memory_id
+        ]
 
     def credits(self, memory_id: str, *, since: datetime) -> Sequence[UsageEvent]:
         """See `ConfirmationRows.credits`."""
@@ -78,8 +98,9 @@ class InMemoryLedgerRows:
         ]
 
     def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:  # noqa: ARG002
-        """See `ConfirmationRows.save_multiplier`; only the value is kept."""
-        self._tables.multipliers[self._owner, memory_id] = value
+        """See `ConfirmationRows.save_multiplier`; only the value is kept, and none of a memory that is gone."""
+        if self._tables.find(self._owner, memory_id) is not None:
+            self._tables.multipliers[self._owner, memory_id] = value
 
     # --- ledger ---
 
@@ -158,4 +179,9 @@ class InMemoryLedgerRows:
         return [entry for entry in self._tables.threads.values() if entry.owner == self._owner]
 
     def _own_claims(self) -> list[Claim]:
-        return [claim for (owner, *_), claim in self._tables.claims.items() if owner == self._owner]
+        own = [claim for (owner, *_), claim in self._tables.claims.items() if owner == self._owner]
+        return sorted(own, key=lambda claim: claim.at)
+
+    def _same_events(self, event: UsageEvent, occasion: str) -> list[UsageEntry]:
+        identity = UsageEntry(0, event, occasion).identity
+        return [entry for entry in self._tables.usage if entry.identity == identity]

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import numpy as np
 
-from sidecar.adapters.in_memory import forgetting, listing, word_index
+from sidecar.adapters.in_memory import forgetting, listing, succession, word_index
 from sidecar.adapters.in_memory.evidence_store import InMemoryEvidence
 from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
 from sidecar.adapters.in_memory.tables import Job, KeptForgetting, KeptOutcome, Tables
@@ -37,7 +37,7 @@ from sidecar.domain.store_values import (
     WordQuery,
 )
 from sidecar.domain.word_selection import POSTING_BUDGET
-from sidecar.errors import IndexRowError, MemoryNotFoundError, RequestKeyReusedError
+from sidecar.errors import IndexRowError, InvalidInputError, MemoryNotFoundError, RequestKeyReusedError
 from sidecar.ports import Clock, Embedding, Keys
 
 
@@ -54,7 +54,9 @@ class InMemoryStore(InMemoryEvidence):
         kept = self._kept_outcome(new)
         if kept is not None:
             return kept
-        outcome = self._duplicate(new.memory) or self._store(new)
+        targets = [(link, self._link_target(new.memory.owner, link)) for link in dict.fromkeys(new.links)]
+        existing = succession.find_active(self._tables, new.memory)
+        outcome = self._add_to(existing, new, targets) if existing else self._store(new, targets)
         if new.request_key:
             identity = (new.memory.owner, new.request_key)
             self._tables.kept_outcomes[identity] = KeptOutcome(new.request_digest, outcome, self._clock.now())
@@ -123,9 +125,10 @@ class InMemoryStore(InMemoryEvidence):
         kept = None if request is None else await self.kept_forgetting(owner, request)
         if kept is not None:
             return kept
-        outcome = forgetting.forget(self._tables, owner, memory_ids, is_forced=is_forced, is_purge=is_purge)
+        now = self._clock.now()
+        outcome = forgetting.forget(self._tables, owner, memory_ids, is_forced=is_forced, is_purge=is_purge, now=now)
         if request is not None:
-            kept_now = KeptForgetting(request.digest, outcome, self._clock.now())
+            kept_now = KeptForgetting(request.digest, outcome, now)
             self._tables.kept_forgettings[owner, request.key] = kept_now
         return outcome
 
@@ -287,24 +290,24 @@ class InMemoryStore(InMemoryEvidence):
             raise RequestKeyReusedError(new.request_key)
         return replace(kept.outcome, changed=(), is_indexed=self._is_indexed(kept.outcome.memory_id))
 
-    def _duplicate(self, memory: Memory) -> AddOutcome | None:
-        existing = forgetting.find_active(self._tables, memory)
-        if existing is None:
-            return None
+    def _add_to(self, existing: Memory, new: NewMemory, targets: Sequence[tuple[Link, Memory]]) -> AddOutcome:
+        """Give the memory that says the same the links that are new."""
+        if any(target.id == existing.id for _, target in targets):
+            raise InvalidInputError("links", existing.id, "ids of other memories: this one says what you remember")
         return AddOutcome(
             memory_id=existing.id,
-            content_hash=memory.content_hash,
+            content_hash=existing.content_hash,
             is_deduplicated=True,
             is_indexed=self._is_indexed(existing.id),
+            changed=tuple(self._link(existing.id, targets)),
+            used_memory_ids=self._settle_claims(new, existing.id),
         )
 
     def _is_indexed(self, memory_id: str) -> bool:
         return (self._tables.model_id, self._tables.keys.get(memory_id, 0)) in self._tables.vectors
 
-    def _store(self, new: NewMemory) -> AddOutcome:
+    def _store(self, new: NewMemory, targets: Sequence[tuple[Link, Memory]]) -> AddOutcome:
         tables, now = self._tables, self._clock.now()
-        links = tuple(dict.fromkeys(new.links))
-        targets = [self._link_target(new.memory.owner, link) for link in links]
         tables.last_key += 1
         memory = replace(
             new.memory,
@@ -318,23 +321,26 @@ class InMemoryStore(InMemoryEvidence):
         tables.first_accessed[memory.key] = memory.accessed_at
         tables.tokens[memory.key] = Counter(new.tokens)
         tables.jobs[memory.key] = Job(0, now, now)
-        changed = {memory.key: listing.catalog_row(memory)}
-        for link, target in zip(links, targets, strict=True):
-            tables.last_edge += 1
-            tables.edges.append(Edge(tables.last_edge, memory.id, target.id, link.relation, 1.0, now))
-            if link.relation is Relation.SUPERSEDES:
-                tables.successors[target.key] = memory.id
-                superseded = replace(target, state=MemoryState.SUPERSEDED, superseded_by=memory.id)
-                tables.memories[target.key] = superseded
-                changed[target.key] = listing.catalog_row(superseded)
+        superseded = self._link(memory.id, targets)
         return AddOutcome(
             memory_id=memory.id,
             content_hash=memory.content_hash,
             is_deduplicated=False,
             is_indexed=False,
-            changed=tuple(changed.values()),
-            used_memory_ids=self._settle_claims(memory, new, now),
+            changed=(listing.catalog_row(memory), *superseded),
+            used_memory_ids=self._settle_claims(new, memory.id),
         )
+
+    def _link(self, source_id: str, targets: Sequence[tuple[Link, Memory]]) -> list[CatalogRow]:
+        """Store the edges that are new, and return the catalog fields of what they superseded."""
+        now = self._clock.now()
+        added = [
+            (link, target)
+            for link, target in targets
+            if self._tables.add_edge(source_id, target.id, link.relation, at=now)
+        ]
+        superseded = [target.key for link, target in added if link.relation is Relation.SUPERSEDES]
+        return succession.settle(self._tables, superseded)
 
     def _link_target(self, owner: str, link: Link) -> Memory:
         target = self._tables.find(owner, link.memory_id)
@@ -342,17 +348,10 @@ class InMemoryStore(InMemoryEvidence):
             raise MemoryNotFoundError(link.memory_id)
         return target
 
-    def _settle_claims(self, memory: Memory, new: NewMemory, now: datetime) -> tuple[str, ...]:
-        claims = make_claims(
-            new.links,
-            source_id=memory.id,
-            client=memory.client,
-            session=memory.session,
-            project=new.project,
-            at=memory.created_at,
-        )
-        rows = InMemoryLedgerRows(self._tables, memory.owner)
-        return tuple(claim.target_id for claim in claims if settle(rows, claim, at=now))
+    def _settle_claims(self, new: NewMemory, source_id: str) -> tuple[str, ...]:
+        claims = make_claims(new.links, remembered=new.memory, source_id=source_id, project=new.project)
+        rows = InMemoryLedgerRows(self._tables, new.memory.owner)
+        return tuple(claim.target_id for claim in claims if settle(rows, claim, at=self._clock.now()))
 
 
 def _surfaced(record: RecallRecord, memory_id: str) -> UsageEvent:

@@ -90,6 +90,7 @@ class Tables:
     recalls: dict[str, RecallRecord] = field(default_factory=dict)
     usage: list[UsageEntry] = field(default_factory=list)
     claims: dict[tuple[str, str, str, Relation], Claim] = field(default_factory=dict)
+    """(owner, remember id, target id, relation) to the claim."""
     multipliers: dict[tuple[str, str], float] = field(default_factory=dict)
     seen_events: set[bytes] = field(default_factory=set)
     threads: dict[int, ThreadEntry] = field(default_factory=dict)
@@ -106,6 +107,15 @@ class Tables:
         """Return an owner's memory, None if there is none of that id."""
         memory = self.memories.get(self.keys.get(memory_id, 0))
         return memory if memory is not None and memory.owner == owner else None
+
+    def add_edge(self, source_id: str, target_id: str, relation: Relation, *, at: datetime) -> bool:
+        """Store an edge unless it is there, and tell whether it was new."""
+        triple = (source_id, target_id, relation)
+        if any((edge.source_id, edge.target_id, edge.relation) == triple for edge in self.edges):
+            return False
+        self.last_edge += 1
+        self.edges.append(Edge(self.last_edge, source_id, target_id, relation, 1.0, at))
+        return True
 
     def add_usage(self, event: UsageEvent, *, occasion: str) -> bool:
         """Store an event unless its occasion has it already, and tell whether it was new."""

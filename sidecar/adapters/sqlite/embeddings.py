@@ -9,8 +9,8 @@ import apsw
 import numpy as np
 
 from sidecar.adapters.sqlite.connection import fetch_all, fetch_one, fetch_value
+from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.values import from_us, to_us
-from sidecar.adapters.sqlite.writer import Transaction
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.store_values import EmbedJob, JobCounts, ParkedJob
 from sidecar.errors import IndexRowError

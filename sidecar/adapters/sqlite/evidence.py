@@ -8,9 +8,9 @@ from datetime import datetime
 import apsw
 
 from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_value, placeholders
+from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.usage import SqliteConfirmationRows
 from sidecar.adapters.sqlite.values import from_us, to_us
-from sidecar.adapters.sqlite.writer import Transaction
 from sidecar.domain.evidence import (
     BatchOutcome,
     EvidenceBatch,

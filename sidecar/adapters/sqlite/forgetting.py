@@ -5,19 +5,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 import apsw
 
 from sidecar.adapters.sqlite import reading
-from sidecar.adapters.sqlite.connection import fetch_all, fetch_one, fetch_value
-from sidecar.adapters.sqlite.remembering import REQUEST_KEY_LIFE, find_active, with_state
+from sidecar.adapters.sqlite.connection import fetch_one
+from sidecar.adapters.sqlite.remembering import REQUEST_KEY_LIFE
+from sidecar.adapters.sqlite.succession import SqliteSuccessionRows, settle
 from sidecar.adapters.sqlite.term_statistics import TermStatistics
-from sidecar.adapters.sqlite.values import to_us
+from sidecar.adapters.sqlite.transaction import Transaction
+from sidecar.adapters.sqlite.usage import SqliteConfirmationRows
+from sidecar.adapters.sqlite.values import catalog_of, to_us
 from sidecar.adapters.sqlite.words import remove_traces, remove_words
-from sidecar.adapters.sqlite.writer import Transaction
+from sidecar.domain.confirmation import give_credit_back
 from sidecar.domain.memory import Memory, MemoryState, Relation
 from sidecar.domain.store_values import CatalogRow, Forgetting, RequestKey, SkipReason, skip_reason
+from sidecar.domain.succession import living_successor
 from sidecar.errors import RequestKeyReusedError
+
+INHERITED: Final = "inherited"
+"""Origin of an edge that took the place of two when the memory between them was purged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +75,11 @@ class ForgetMemories:
                 removed_terms |= remove_words(transaction, self.statistics, memory.key, memory.content)
                 changed.update((row.key, row) for row in self._purge(transaction, memory))
             else:
-                done.append(_forget(connection, memory))
-                changed[memory.key] = with_state(memory, MemoryState.FORGOTTEN)
+                forgotten = _forget(connection, memory)
+                done.append(forgotten)
+                changed[memory.key] = catalog_of(forgotten)
+                replaced = SqliteSuccessionRows(connection).replaced(memory)
+                changed.update((row.key, row) for row in settle(connection, replaced))
         if removed_terms:
             transaction.before_commit(partial(remove_traces, connection, removed_terms))
         return Forgetting(
@@ -82,7 +93,8 @@ class ForgetMemories:
     def _purge(self, transaction: Transaction, memory: Memory) -> list[CatalogRow]:
         """Remove a memory, and return what its going changed."""
         connection = transaction.connection
-        superseded = _superseded_by(connection, memory)
+        rows = SqliteSuccessionRows(connection)
+        replaced, heir = rows.replaced(memory), living_successor(rows, memory.key)
         _delete_slices(connection, memory)
         connection.execute("DELETE FROM judge_jobs WHERE owner = ? AND memory_id = ?", (self.owner, memory.id))
         connection.execute("DELETE FROM request_keys WHERE memory_id = ?", (memory.id,))
@@ -91,8 +103,12 @@ class ForgetMemories:
         )
         # Vectors, jobs, edges and the multiplier go with the row.
         connection.execute("DELETE FROM memories WHERE key = ?", (memory.key,))
+        give_credit_back(SqliteConfirmationRows(connection, self.owner), memory.id, at=self.now)
         transaction.after_commit(self.empty_journal)
-        return [row for target in superseded for row in _release(connection, target)]
+        for key in replaced:
+            if heir is not None and living_successor(rows, key) is None:
+                _inherit(connection, heir, key, now=self.now)
+        return settle(connection, replaced)
 
 
 def find_kept(connection: apsw.Connection, owner: str, request: RequestKey, *, now: datetime) -> Forgetting | None:
@@ -142,34 +158,13 @@ def _forget(connection: apsw.Connection, memory: Memory) -> Memory:
     return replace(memory, state=MemoryState.FORGOTTEN, previous_state=memory.state, superseded_by="")
 
 
-def _superseded_by(connection: apsw.Connection, memory: Memory) -> list[Memory]:
-    rows = fetch_all(
-        connection, "SELECT id FROM memories WHERE superseded_by = ? AND owner = ?", (memory.id, memory.owner)
+def _inherit(connection: apsw.Connection, heir: Memory, key: int, *, now: datetime) -> None:
+    """Let a purged memory's successor stand in for what that had replaced itself."""
+    connection.execute(
+        "INSERT OR IGNORE INTO edges (owner, source_key, target_key, relation, weight, origin, created_at) "
+        "VALUES (?, ?, ?, ?, 1.0, ?, ?)",
+        (heir.owner, heir.key, key, Relation.SUPERSEDES, INHERITED, to_us(now)),
     )
-    return [reading.get(connection, memory.owner, row[0]) for row in rows]
-
-
-def _release(connection: apsw.Connection, memory: Memory) -> list[CatalogRow]:
-    """Point a memory whose successor is gone to the one before, or make it active again."""
-    successor = fetch_value(
-        connection,
-        "SELECT s.id FROM edges e JOIN memories s ON s.key = e.source_key "
-        "WHERE e.target_key = ? AND e.relation = ? ORDER BY e.id DESC LIMIT 1",
-        (memory.key, Relation.SUPERSEDES),
-    )
-    if successor is None and memory.state is MemoryState.SUPERSEDED:
-        # Said again meanwhile: two active memories must not say the same, so that one is the successor.
-        successor = find_active(connection, memory)
-    if successor is not None:
-        connection.execute("UPDATE memories SET superseded_by = ? WHERE key = ?", (successor, memory.key))
-        return []
-    if memory.state is MemoryState.FORGOTTEN:
-        connection.execute(
-            "UPDATE memories SET previous_state = 'active', superseded_by = '' WHERE key = ?", (memory.key,)
-        )
-        return []
-    connection.execute("UPDATE memories SET state = 'active', superseded_by = '' WHERE key = ?", (memory.key,))
-    return [with_state(memory, MemoryState.ACTIVE)]
 
 
 def _delete_slices(connection: apsw.Connection, memory: Memory) -> None:

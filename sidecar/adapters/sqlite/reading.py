@@ -42,6 +42,13 @@ def find(connection: apsw.Connection, owner: str, memory_id: str) -> Memory | No
     return None if row is None else memory_from_row(row)
 
 
+def of_key(connection: apsw.Connection, key: int) -> Memory:
+    """Return a memory that is known to exist."""
+    row = fetch_one(connection, f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.key = ?", (key,))
+    assert row is not None, "an edge names a memory that the foreign key should have kept"
+    return memory_from_row(row)
+
+
 def get(connection: apsw.Connection, owner: str, memory_id: str) -> Memory:
     """See `MemoryStore.get`."""
     memory = find(connection, owner, memory_id)

@@ -8,16 +8,24 @@ from typing import Final
 import apsw
 
 from sidecar.adapters.sqlite import embeddings, reading
-from sidecar.adapters.sqlite.connection import fetch_one, fetch_value
+from sidecar.adapters.sqlite.connection import fetch_one
+from sidecar.adapters.sqlite.succession import SqliteSuccessionRows, find_active
+from sidecar.adapters.sqlite.succession import settle as settle_states
 from sidecar.adapters.sqlite.term_statistics import TermStatistics
+from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.usage import SqliteConfirmationRows
 from sidecar.adapters.sqlite.values import catalog_of, metadata_text, to_us
 from sidecar.adapters.sqlite.words import add_words
-from sidecar.adapters.sqlite.writer import Transaction
 from sidecar.domain.confirmation import make_claims, settle
 from sidecar.domain.memory import Link, Memory, MemoryState, Relation
 from sidecar.domain.store_values import AddOutcome, CatalogRow, NewMemory
-from sidecar.errors import DuplicateMemoryError, MemoryNotForgottenError, MemoryNotFoundError, RequestKeyReusedError
+from sidecar.errors import (
+    DuplicateMemoryError,
+    InvalidInputError,
+    MemoryNotForgottenError,
+    MemoryNotFoundError,
+    RequestKeyReusedError,
+)
 
 REQUEST_KEY_LIFE: Final = timedelta(hours=24)
 DECLARED: Final = "declared"
@@ -44,7 +52,12 @@ class AddMemory:
         repeated = self._repeated(connection)
         if repeated is not None:
             return repeated
-        outcome = self._duplicate(connection) or self._store(transaction)
+        targets = self._link_targets(connection)
+        existing_id = find_active(connection, self.new.memory)
+        if existing_id is None:
+            outcome = self._store(transaction, targets)
+        else:
+            outcome = self._add_to(connection, existing_id, targets)
         self._keep_request_key(connection, outcome)
         return outcome
 
@@ -84,26 +97,31 @@ class AddMemory:
             ),
         )
 
-    def _duplicate(self, connection: apsw.Connection) -> AddOutcome | None:
-        memory = self.new.memory
-        existing_id = find_active(connection, memory)
-        if existing_id is None:
-            return None
+    def _add_to(
+        self, connection: apsw.Connection, existing_id: str, targets: Sequence[tuple[Link, Memory]]
+    ) -> AddOutcome:
+        """Give the memory that says the same the links that are new."""
+        if any(target.id == existing_id for _, target in targets):
+            raise InvalidInputError("links", existing_id, "ids of other memories: this one says what you remember")
+        existing = reading.get(connection, self.new.memory.owner, existing_id)
+        superseded = self._link(connection, existing.key, targets)
+        used = self._settle_claims(connection, existing_id)
         return AddOutcome(
             memory_id=existing_id,
-            content_hash=memory.content_hash,
+            content_hash=self.new.memory.content_hash,
             is_deduplicated=True,
             is_indexed=embeddings.is_indexed(connection, existing_id),
+            changed=tuple(superseded),
+            used_memory_ids=tuple(used),
         )
 
-    def _store(self, transaction: Transaction) -> AddOutcome:
+    def _store(self, transaction: Transaction, targets: Sequence[tuple[Link, Memory]]) -> AddOutcome:
         connection = transaction.connection
-        targets = self._link_targets(connection)
         key = self._insert(connection)
         add_words(transaction, self.statistics, key, self.new.tokens)
         embeddings.queue_job(connection, key, now=self.now)
         superseded = self._link(connection, key, targets)
-        used = self._settle_claims(connection)
+        used = self._settle_claims(connection, self.new.memory.id)
         added = CatalogRow(
             key=key,
             owner=self.new.memory.owner,
@@ -160,32 +178,21 @@ class AddMemory:
         return connection.last_insert_rowid()
 
     def _link(self, connection: apsw.Connection, key: int, targets: Sequence[tuple[Link, Memory]]) -> list[CatalogRow]:
-        """Store the edges, and return the catalog fields of what they superseded."""
-        changed: dict[int, CatalogRow] = {}
+        """Store the edges that are new, and return the catalog fields of what they superseded."""
+        superseded = []
         for link, target in targets:
             connection.execute(
-                "INSERT INTO edges (owner, source_key, target_key, relation, weight, origin, created_at) "
+                "INSERT OR IGNORE INTO edges (owner, source_key, target_key, relation, weight, origin, created_at) "
                 "VALUES (?, ?, ?, ?, 1.0, ?, ?)",
                 (self.new.memory.owner, key, target.key, link.relation, DECLARED, to_us(self.now)),
             )
-            if link.relation is Relation.SUPERSEDES:
-                connection.execute(
-                    "UPDATE memories SET state = ?, superseded_by = ? WHERE key = ?",
-                    (MemoryState.SUPERSEDED, self.new.memory.id, target.key),
-                )
-                changed[target.key] = with_state(target, MemoryState.SUPERSEDED)
-        return list(changed.values())
+            if link.relation is Relation.SUPERSEDES and connection.changes():
+                superseded.append(target.key)
+        return settle_states(connection, superseded)
 
-    def _settle_claims(self, connection: apsw.Connection) -> list[str]:
+    def _settle_claims(self, connection: apsw.Connection, source_id: str) -> list[str]:
         memory = self.new.memory
-        claims = make_claims(
-            self.new.links,
-            source_id=memory.id,
-            client=memory.client,
-            session=memory.session,
-            project=self.new.project,
-            at=memory.created_at,
-        )
+        claims = make_claims(self.new.links, remembered=memory, source_id=source_id, project=self.new.project)
         rows = SqliteConfirmationRows(connection, memory.owner)
         return [claim.target_id for claim in claims if settle(rows, claim, at=self.now)]
 
@@ -211,27 +218,5 @@ class RestoreMemory:
             "UPDATE memories SET state = previous_state, previous_state = 'active' WHERE key = ?", (memory.key,)
         )
         restored = reading.get(connection, self.owner, self.memory_id)
-        return restored, (catalog_of(restored),)
-
-
-def find_active(connection: apsw.Connection, memory: Memory) -> str | None:
-    """Return the id of the active memory that says the same in the same namespace."""
-    found: str | None = fetch_value(
-        connection,
-        "SELECT id FROM memories WHERE owner = ? AND namespace = ? AND content_hash = ? AND state = 'active'",
-        (memory.owner, memory.namespace, memory.content_hash),
-    )
-    return found
-
-
-def with_state(memory: Memory, state: MemoryState) -> CatalogRow:
-    """Return a memory's catalog fields with another state."""
-    return CatalogRow(
-        key=memory.key,
-        owner=memory.owner,
-        namespace=memory.namespace,
-        type=memory.type,
-        importance=memory.importance,
-        state=state,
-        created_at=memory.created_at,
-    )
+        replaced = SqliteSuccessionRows(connection).replaced(restored)
+        return restored, (catalog_of(restored), *settle_states(connection, replaced))

@@ -5,6 +5,7 @@ Built from `memory_words` when the store is opened, in the background, then kept
 
 import asyncio
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -19,6 +20,8 @@ import numpy.typing as npt
 from sidecar.adapters.sqlite.connection import fetch_value, open_reader, storage_error
 from sidecar.domain.word_selection import WeighedTerm, term_hash
 from sidecar.errors import StorageError
+
+log = logging.getLogger(__name__)
 
 PackedTerms = npt.NDArray[np.uint64]
 """One number for each different term of a memory: its hash above, its count in the low 16 bits."""
@@ -147,7 +150,9 @@ class StatisticsLoading:
     def _load(self) -> None:
         try:
             self.statistics.load(self._connection, is_stopped=self._is_stopped.is_set)
-        except apsw.Error as error:
+        except Exception as error:
+            # Whatever it was, who waits for the statistics must be told, or they wait for ever.
+            log.exception("the word statistics could not be built")
             self._ended.set_exception(storage_error(error, self._path))
         else:
             self._ended.set_result(None)

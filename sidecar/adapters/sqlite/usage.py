@@ -7,8 +7,8 @@ from datetime import datetime
 import apsw
 
 from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_value
+from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.values import from_us, to_us
-from sidecar.adapters.sqlite.writer import Transaction
 from sidecar.domain.confirmation import Claim, Standing
 from sidecar.domain.evidence import UsageEvent, UsageSource, Valence
 from sidecar.domain.memory import Relation
@@ -18,7 +18,9 @@ from sidecar.domain.store_values import RecallRecord
 _EVENT_COLUMNS = (
     "owner, memory_id, credited_id, source, valence, weight, client, session, at, recall_id, is_weak, occasion"
 )
-_CLAIM_COLUMNS = "source_id, target_id, relation, client, session, project, at, standing"
+_CLAIM_COLUMNS = "remember_id, source_id, target_id, relation, client, session, project, at, standing"
+
+_SAME_EVENT = "owner = ? AND memory_id = ? AND occasion = ? AND valence = ? AND source = ?"
 
 
 def record_recall(transaction: Transaction, record: RecallRecord) -> None:
@@ -117,7 +119,21 @@ def _event_from_row(row: Row) -> UsageEvent:
 
 
 def _claim_from_row(row: Row) -> Claim:
-    return Claim(row[0], row[1], Relation(row[2]), row[3], row[4], row[5], from_us(row[6]), Standing(row[7]))
+    return Claim(
+        remember_id=row[0],
+        source_id=row[1],
+        target_id=row[2],
+        relation=Relation(row[3]),
+        client=row[4],
+        session=row[5],
+        project=row[6],
+        at=from_us(row[7]),
+        standing=Standing(row[8]),
+    )
+
+
+def _identity(event: UsageEvent, occasion: str) -> tuple[str, ...]:
+    return event.owner, event.memory_id, occasion, event.valence, event.source or ""
 
 
 class SqliteConfirmationRows:
@@ -132,15 +148,15 @@ class SqliteConfirmationRows:
         """See `ConfirmationRows.owner`."""
         return self._owner
 
-    def was_shown(self, client: str, session: str, memory_id: str) -> bool:
+    def was_shown(self, client: str, session: str, memory_id: str, *, until: datetime) -> bool:
         """See `ConfirmationRows.was_shown`."""
         found = fetch_value(
             self._connection,
             "SELECT EXISTS (SELECT 1 FROM shown s JOIN evidence_sessions e ON e.id = s.thread "
-            "WHERE s.owner = ?1 AND s.memory_id = ?4 AND e.client = ?2 AND e.session = ?3) "
+            "WHERE s.owner = ?1 AND s.memory_id = ?4 AND e.client = ?2 AND e.session = ?3 AND s.at <= ?6) "
             "OR EXISTS (SELECT 1 FROM usage_events WHERE owner = ?1 AND memory_id = ?4 AND valence = ?5 "
-            "AND client = ?2 AND session = ?3)",
-            (self._owner, client, session, memory_id, Valence.SURFACED),
+            "AND client = ?2 AND session = ?3 AND at <= ?6)",
+            (self._owner, client, session, memory_id, Valence.SURFACED, to_us(until)),
         )
         return bool(found)
 
@@ -158,11 +174,12 @@ class SqliteConfirmationRows:
     def save_claim(self, claim: Claim) -> None:
         """See `ConfirmationRows.save_claim`."""
         self._connection.execute(
-            f"INSERT INTO claims (owner, {_CLAIM_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (owner, source_id, target_id, relation) DO UPDATE SET client = excluded.client, "
+            f"INSERT INTO claims (owner, {_CLAIM_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (owner, remember_id, target_id, relation) DO UPDATE SET client = excluded.client, "
             "session = excluded.session, project = excluded.project, standing = excluded.standing",
             (
                 self._owner,
+                claim.remember_id,
                 claim.source_id,
                 claim.target_id,
                 claim.relation,
@@ -178,7 +195,7 @@ class SqliteConfirmationRows:
         """See `ConfirmationRows.claims_of`."""
         rows = fetch_all(
             self._connection,
-            f"SELECT {_CLAIM_COLUMNS} FROM claims WHERE owner = ? AND source_id = ? ORDER BY id",
+            f"SELECT {_CLAIM_COLUMNS} FROM claims WHERE owner = ? AND source_id = ? ORDER BY at, id",
             (self._owner, source_id),
         )
         return [_claim_from_row(row) for row in rows]
@@ -188,7 +205,7 @@ class SqliteConfirmationRows:
         rows = fetch_all(
             self._connection,
             f"SELECT {_CLAIM_COLUMNS} FROM claims WHERE owner = ? AND target_id = ? AND client = ? AND session = ? "
-            "ORDER BY id",
+            "ORDER BY at, id",
             (self._owner, target_id, client, session),
         )
         return [_claim_from_row(row) for row in rows]
@@ -197,13 +214,38 @@ class SqliteConfirmationRows:
         """See `ConfirmationRows.add_use`."""
         return insert_event(self._connection, event, occasion=occasion)
 
-    def withdraw_use(self, event: UsageEvent, *, occasion: str) -> None:
+    def withdraw_use(self, event: UsageEvent, *, occasion: str) -> str:
         """See `ConfirmationRows.withdraw_use`."""
+        credited_id = self._credited_id(event, occasion)
+        self._connection.execute(f"DELETE FROM usage_events WHERE {_SAME_EVENT}", _identity(event, occasion))
+        return credited_id
+
+    def pass_credit(self, event: UsageEvent, *, occasion: str) -> str:
+        """See `ConfirmationRows.pass_credit`."""
+        before = self._credited_id(event, occasion)
         self._connection.execute(
-            "DELETE FROM usage_events WHERE owner = ? AND memory_id = ? AND occasion = ? AND valence = ? "
-            "AND source = ?",
-            (event.owner, event.memory_id, occasion, event.valence, event.source or ""),
+            f"UPDATE usage_events SET credited_id = ? WHERE {_SAME_EVENT}",
+            (event.credited_id, *_identity(event, occasion)),
         )
+        return before
+
+    def passed_credits(self, memory_id: str) -> Sequence[tuple[UsageEvent, str]]:
+        """See `ConfirmationRows.passed_credits`."""
+        rows = fetch_all(
+            self._connection,
+            f"SELECT {_EVENT_COLUMNS} FROM usage_events WHERE credited_id = ?1 AND owner = ?2 AND memory_id <> ?1 "
+            "ORDER BY id",
+            (memory_id, self._owner),
+        )
+        return [(_event_from_row(row), row[11]) for row in rows]
+
+    def _credited_id(self, event: UsageEvent, occasion: str) -> str:
+        found = fetch_value(
+            self._connection,
+            f"SELECT credited_id FROM usage_events WHERE {_SAME_EVENT}",
+            _identity(event, occasion),
+        )
+        return str(found or "")
 
     def credits(self, memory_id: str, *, since: datetime) -> Sequence[UsageEvent]:
         """See `ConfirmationRows.credits`."""

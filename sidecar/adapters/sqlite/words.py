@@ -22,8 +22,8 @@ from sidecar.adapters.sqlite.term_statistics import (
     TermStatistics,
     WordTotals,
 )
+from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.values import selection_clause
-from sidecar.adapters.sqlite.writer import Transaction
 from sidecar.domain.recall import MemoryFilter
 from sidecar.domain.store_values import WordHit, WordQuery
 from sidecar.domain.word_selection import (

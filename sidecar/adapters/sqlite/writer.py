@@ -19,6 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 import apsw
 
 from sidecar.adapters.sqlite.connection import BUSY_TIMEOUT_MS, STORAGE_FAULTS, open_writer, storage_error
+from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.errors import ShuttingDownError, SidecarError, StorageError, TooManyRequestsError
 
 log = logging.getLogger(__name__)
@@ -41,42 +42,6 @@ BUSY_CHECKPOINT_PAGES: Final = 4_096
 
 EMPTYING_WAIT_MS: Final = 2_000
 LOG_INTERVAL_S: Final = 10.0
-
-
-class Transaction:
-    """What an operation works with: the connection, and what is to happen when the whole group is done."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self.connection = connection
-        self._before_commit: list[Callable[[], None]] = []
-        self._after_commit: list[Callable[[], None]] = []
-
-    def before_commit(self, step: Callable[[], None]) -> None:
-        """Run a step at the end of the group, outside of any savepoint. FTS5 writes a segment at each savepoint."""
-        self._before_commit.append(step)
-
-    def after_commit(self, step: Callable[[], None]) -> None:
-        """Run a step on the writer's thread once it is durable and before it is acknowledged; it must not fail."""
-        self._after_commit.append(step)
-
-    def run_before_commit(self) -> None:
-        """Run what was asked for, in order."""
-        for step in self._before_commit:
-            step()
-
-    def run_after_commit(self) -> None:
-        """Run what was asked for, in order."""
-        for step in self._after_commit:
-            step()
-
-    def mark(self) -> tuple[int, int]:
-        """Return a point to fall back to."""
-        return len(self._before_commit), len(self._after_commit)
-
-    def fall_back(self, mark: tuple[int, int]) -> None:
-        """Forget the steps that were asked for since the mark."""
-        del self._before_commit[mark[0] :]
-        del self._after_commit[mark[1] :]
 
 
 @dataclass(slots=True)
@@ -118,6 +83,7 @@ class Writer:
         self._must_empty = False
         self._closing = threading.Lock()
         self._is_closed = False
+        self._end: StorageError | None = None
         self._ended: Future[None] = Future()
         self._watch_journal(connection)
         self._thread = threading.Thread(target=self._work, name="sqlite-writer", daemon=True)
@@ -129,7 +95,8 @@ class Writer:
         Who stops waiting does not stop the write.
 
         Raises:
-            StorageError: Or a leaf, if the group could not be committed; nothing of it was stored then.
+            StorageError: Or a leaf, if the group could not be committed, nothing of it was stored then; or if the
+                writer has ended by a fault.
             TooManyRequestsError: If the queue is full. ShuttingDownError: After `close`.
             SidecarError: What the operation raised; nothing of it was stored then.
         """
@@ -142,7 +109,7 @@ class Writer:
         """Run an operation some time soon; a failure is counted under `<what>_failed` and logged, never raised."""
         try:
             self._put(_Work(operation, what=what))
-        except (TooManyRequestsError, ShuttingDownError) as error:
+        except (TooManyRequestsError, ShuttingDownError, StorageError) as error:
             self._count_failure(what, error)
 
     def empty_journal(self) -> None:
@@ -170,12 +137,13 @@ class Writer:
         # Under the lock, so that nothing is queued behind the end mark and waits for ever.
         with self._closing:
             if self._is_closed:
-                raise ShuttingDownError
+                raise self._end or ShuttingDownError()
             self._queue.put(work)
 
     # --- on the writer's thread ---
 
     def _work(self) -> None:
+        group: list[_Work[Any]] = []
         try:
             is_last = False
             while not is_last:
@@ -183,9 +151,29 @@ class Writer:
                 if group:
                     self._run_group(group)
                 self._care_for_journal(is_idle=not group or is_last)
+        except Exception as error:
+            # Whatever ends this thread, nobody may wait for it for ever, and it must be seen.
+            log.exception("the writer has ended")
+            self._end_by(error, group)
         finally:
             self._disconnect()
             self._ended.set_result(None)
+
+    def _end_by(self, error: Exception, group: list[_Work[Any]]) -> None:
+        """Take no more work, and fail all that waits."""
+        failure = StorageError(
+            f"writing to {self._path} has ended by a fault ({type(error).__name__}: {error}); run `sidecar restart`",
+            path=str(self._path),
+        )
+        self._note_problem(failure)
+        with self._closing:
+            self._is_closed, self._end = True, failure
+        waiting = list(group)
+        with contextlib.suppress(queue.Empty):
+            while True:
+                work = self._queue.get_nowait()
+                waiting += [work] if work is not None else []
+        self._deliver(waiting, [_Failed(failure) for _ in waiting])
 
     def _next_group(self) -> tuple[list[_Work[Any]], bool]:
         """Wait for work and return it, and whether the end mark was among it; no work after idle time."""
@@ -216,12 +204,13 @@ class Writer:
             outcomes = [self._run_one(transaction, work) for work in group]
             transaction.run_before_commit()
             connection.execute("COMMIT")
-        except (apsw.Error, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - a step at the end of the group may fail in any way
             outcomes = [_Failed(self._recover(error)) for _ in group]
         else:
             self._problem = ""
             self._counters["commits"] += 1
-            transaction.run_after_commit()
+            for fault in transaction.run_after_commit():
+                self._count_failure("step_after_commit", fault)
             if self._must_empty:
                 self._empty_journal()
         self._deliver(group, outcomes)
@@ -277,12 +266,15 @@ class Writer:
                 self._disconnect()
             if not isinstance(error, apsw.FullError):
                 self._disconnect()
-        if not self._problem:
-            self._failing_since_s = time.time()
-        self._problem = failure.message
+        self._note_problem(failure)
         self._counters["groups_failed"] += 1
         self._log_rarely("a group of writes failed", failure)
         return failure
+
+    def _note_problem(self, failure: StorageError) -> None:
+        if not self._problem:
+            self._failing_since_s = time.time()
+        self._problem = failure.message
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

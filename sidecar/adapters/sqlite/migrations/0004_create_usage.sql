@@ -32,10 +32,11 @@ CREATE TABLE usage_events (
 CREATE UNIQUE INDEX usage_events_once ON usage_events (owner, memory_id, occasion, valence, source);
 CREATE INDEX usage_events_credited ON usage_events (credited_id, at);
 
--- Links that confirm use once their target is known to have been shown.
+-- Links that confirm use once their target is known to have been shown. `remember_id` stands for the call that made them.
 CREATE TABLE claims (
     id INTEGER PRIMARY KEY,
     owner TEXT NOT NULL,
+    remember_id TEXT NOT NULL,
     source_id TEXT NOT NULL,
     target_id TEXT NOT NULL,
     relation TEXT NOT NULL,
@@ -44,9 +45,10 @@ CREATE TABLE claims (
     project TEXT NOT NULL,
     at INTEGER NOT NULL,
     standing TEXT NOT NULL,
-    UNIQUE (owner, source_id, target_id, relation)
+    UNIQUE (owner, remember_id, target_id, relation)
 ) STRICT;
 
+CREATE INDEX claims_source ON claims (owner, source_id);
 CREATE INDEX claims_target ON claims (owner, target_id);
 
 -- Owned through the memory.
