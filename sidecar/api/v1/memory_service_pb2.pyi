@@ -142,6 +142,30 @@ ORDER_BY_CONFIDENCE: OrderBy.ValueType  # 4
 """By confidence."""
 Global___OrderBy: _TypeAlias = OrderBy  # noqa: Y015
 
+class _ContextKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ContextKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ContextKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CONTEXT_KIND_UNSPECIFIED: _ContextKind.ValueType  # 0
+    """Not said: a session."""
+    CONTEXT_KIND_SESSION: _ContextKind.ValueType  # 1
+    """The start of a session."""
+    CONTEXT_KIND_TASK: _ContextKind.ValueType  # 2
+    """One task in it."""
+
+class ContextKind(_ContextKind, metaclass=_ContextKindEnumTypeWrapper):
+    """What a context is for."""
+
+CONTEXT_KIND_UNSPECIFIED: ContextKind.ValueType  # 0
+"""Not said: a session."""
+CONTEXT_KIND_SESSION: ContextKind.ValueType  # 1
+"""The start of a session."""
+CONTEXT_KIND_TASK: ContextKind.ValueType  # 2
+"""One task in it."""
+Global___ContextKind: _TypeAlias = ContextKind  # noqa: Y015
+
 @_typing.final
 class RememberRequest(_message.Message):
     """Request for `Remember`."""
@@ -1207,3 +1231,91 @@ class RestoreMemoryResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RestoreMemoryResponse: _TypeAlias = RestoreMemoryResponse  # noqa: Y015
+
+@_typing.final
+class BuildContextRequest(_message.Message):
+    """Request for `BuildContext`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUERY_FIELD_NUMBER: _builtins.int
+    TOKEN_BUDGET_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    MAX_GOLDEN_RULES_FIELD_NUMBER: _builtins.int
+    INTERNAL_FIELD_NUMBER: _builtins.int
+    CONTEXT_FIELD_NUMBER: _builtins.int
+    query: _builtins.str
+    """What the work is about, 1 to 4096 characters; empty takes what matters most in the project."""
+    token_budget: _builtins.int
+    """Most tokens of everything but golden rules, 100 to 100,000; 0 means 4,000."""
+    kind: Global___ContextKind.ValueType
+    """What it is for."""
+    max_golden_rules: _builtins.int
+    """Most golden rules, 1 to 100; 0 means 12."""
+    internal: _builtins.bool
+    """Set by callers that only look: nothing is recorded as shown."""
+    @_builtins.property
+    def context(self) -> _memory_pb2.CallContext:
+        """Who calls; its project is the one the context is for."""
+
+    def __init__(
+        self,
+        *,
+        query: _builtins.str = ...,
+        token_budget: _builtins.int = ...,
+        kind: Global___ContextKind.ValueType = ...,
+        max_golden_rules: _builtins.int = ...,
+        internal: _builtins.bool = ...,
+        context: _memory_pb2.CallContext | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "internal", b"internal", "kind", b"kind", "max_golden_rules", b"max_golden_rules", "query", b"query", "token_budget", b"token_budget"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BuildContextRequest: _TypeAlias = BuildContextRequest  # noqa: Y015
+
+@_typing.final
+class BuildContextResponse(_message.Message):
+    """Response of `BuildContext`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MARKDOWN_FIELD_NUMBER: _builtins.int
+    MEMORY_IDS_FIELD_NUMBER: _builtins.int
+    TOKENS_USED_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    OVERFLOW_FIELD_NUMBER: _builtins.int
+    RECALL_ID_FIELD_NUMBER: _builtins.int
+    markdown: _builtins.str
+    """The context; empty if there is nothing to say."""
+    tokens_used: _builtins.int
+    """Tokens of everything but golden rules, as counted by the sidecar."""
+    dropped: _builtins.int
+    """Memories that had no room."""
+    overflow: _builtins.int
+    """Golden rules beyond `max_golden_rules`."""
+    recall_id: _builtins.str
+    """Id of the recall that this counts as, on a channel of its own; empty for internal ones."""
+    @_builtins.property
+    def memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The memories in it, in order."""
+
+    def __init__(
+        self,
+        *,
+        markdown: _builtins.str = ...,
+        memory_ids: _abc.Iterable[_builtins.str] | None = ...,
+        tokens_used: _builtins.int = ...,
+        dropped: _builtins.int = ...,
+        overflow: _builtins.int = ...,
+        recall_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "markdown", b"markdown", "memory_ids", b"memory_ids", "overflow", b"overflow", "recall_id", b"recall_id", "tokens_used", b"tokens_used"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BuildContextResponse: _TypeAlias = BuildContextResponse  # noqa: Y015

@@ -72,6 +72,11 @@ class MemoryServiceStub:
                 request_serializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.RestoreMemoryRequest.SerializeToString,
                 response_deserializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.RestoreMemoryResponse.FromString,
                 _registered_method=True)
+        self.BuildContext = channel.unary_unary(
+                '/sidecar.api.v1.MemoryService/BuildContext',
+                request_serializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.BuildContextRequest.SerializeToString,
+                response_deserializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.BuildContextResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer:
@@ -130,6 +135,13 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def BuildContext(self, request, context):
+        """Puts together what an agent should know at the start of a session or task, within a budget of tokens.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -167,6 +179,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.RestoreMemory,
                     request_deserializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.RestoreMemoryRequest.FromString,
                     response_serializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.RestoreMemoryResponse.SerializeToString,
+            ),
+            'BuildContext': grpc.unary_unary_rpc_method_handler(
+                    servicer.BuildContext,
+                    request_deserializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.BuildContextRequest.FromString,
+                    response_serializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.BuildContextResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -361,6 +378,33 @@ class MemoryService:
             '/sidecar.api.v1.MemoryService/RestoreMemory',
             sidecar_dot_api_dot_v1_dot_memory__service__pb2.RestoreMemoryRequest.SerializeToString,
             sidecar_dot_api_dot_v1_dot_memory__service__pb2.RestoreMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BuildContext(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sidecar.api.v1.MemoryService/BuildContext',
+            sidecar_dot_api_dot_v1_dot_memory__service__pb2.BuildContextRequest.SerializeToString,
+            sidecar_dot_api_dot_v1_dot_memory__service__pb2.BuildContextResponse.FromString,
             options,
             channel_credentials,
             insecure,

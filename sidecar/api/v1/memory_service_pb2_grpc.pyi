@@ -52,6 +52,8 @@ class MemoryServiceStub:
     """Forgets memories, or shows which ones it would forget."""
     RestoreMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.RestoreMemoryRequest, _memory_service_pb2.RestoreMemoryResponse]
     """Brings a forgotten memory back."""
+    BuildContext: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.BuildContextRequest, _memory_service_pb2.BuildContextResponse]
+    """Puts together what an agent should know at the start of a session or task, within a budget of tokens."""
 
 @_typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
@@ -77,6 +79,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Forgets memories, or shows which ones it would forget."""
     RestoreMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.RestoreMemoryRequest, _memory_service_pb2.RestoreMemoryResponse]  # type: ignore[assignment]
     """Brings a forgotten memory back."""
+    BuildContext: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.BuildContextRequest, _memory_service_pb2.BuildContextResponse]  # type: ignore[assignment]
+    """Puts together what an agent should know at the start of a session or task, within a budget of tokens."""
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Storing memories and finding them again.
@@ -141,5 +145,13 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.RestoreMemoryResponse, _abc.Awaitable[_memory_service_pb2.RestoreMemoryResponse]]:
         """Brings a forgotten memory back."""
+
+    @_abc_1.abstractmethod
+    def BuildContext(
+        self,
+        request: _memory_service_pb2.BuildContextRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.BuildContextResponse, _abc.Awaitable[_memory_service_pb2.BuildContextResponse]]:
+        """Puts together what an agent should know at the start of a session or task, within a budget of tokens."""
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
