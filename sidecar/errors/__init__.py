@@ -1,0 +1,94 @@
+"""Every failure a caller can be told of, by subject. Knows no gRPC; `sidecar.rpc.status` gives each a status code."""
+
+from sidecar.errors.access import UnauthenticatedError, UntrustedPathError
+from sidecar.errors.availability import (
+    AlreadyRunningError,
+    DeadlineError,
+    EmbedderUnavailableError,
+    ShuttingDownError,
+    SidecarHungError,
+    SidecarNotRunningError,
+    SidecarStartError,
+    UnavailableError,
+)
+from sidecar.errors.base import DOMAIN, SidecarError
+from sidecar.errors.faults import CallFailedError, IndexRowError, InternalError
+from sidecar.errors.input import (
+    ContentTooLargeError,
+    EmptyQueryError,
+    InvalidInputError,
+    InvalidNamespaceError,
+    RequestKeyReusedError,
+    UnknownMemoryTypeError,
+    UnknownRelationError,
+)
+from sidecar.errors.limits import TooLargeMessageError, TooManyRequestsError
+from sidecar.errors.llm import LlmAnswerMalformedError, LlmBudgetSpentError, LlmUnavailableError, LlmUnreachableError
+from sidecar.errors.state import (
+    DuplicateMemoryError,
+    MemoryNotForgottenError,
+    MemoryNotFoundError,
+    NotFoundError,
+    ProtocolMismatchError,
+    RedactionUnavailableError,
+    SchemaTooNewError,
+    StateConflictError,
+)
+from sidecar.errors.storage import StorageCorruptError, StorageError, StorageFullError, StorageReadOnlyError
+
+__all__ = [
+    "DOMAIN",
+    "AlreadyRunningError",
+    "CallFailedError",
+    "ContentTooLargeError",
+    "DeadlineError",
+    "DuplicateMemoryError",
+    "EmbedderUnavailableError",
+    "EmptyQueryError",
+    "IndexRowError",
+    "InternalError",
+    "InvalidInputError",
+    "InvalidNamespaceError",
+    "LlmAnswerMalformedError",
+    "LlmBudgetSpentError",
+    "LlmUnavailableError",
+    "LlmUnreachableError",
+    "MemoryNotForgottenError",
+    "MemoryNotFoundError",
+    "NotFoundError",
+    "ProtocolMismatchError",
+    "RedactionUnavailableError",
+    "RequestKeyReusedError",
+    "SchemaTooNewError",
+    "ShuttingDownError",
+    "SidecarError",
+    "SidecarHungError",
+    "SidecarNotRunningError",
+    "SidecarStartError",
+    "StateConflictError",
+    "StorageCorruptError",
+    "StorageError",
+    "StorageFullError",
+    "StorageReadOnlyError",
+    "TooLargeMessageError",
+    "TooManyRequestsError",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnknownMemoryTypeError",
+    "UnknownRelationError",
+    "UntrustedPathError",
+    "all_errors",
+]
+
+
+def all_errors() -> tuple[type[SidecarError], ...]:
+    """Return every error class, parents before their children."""
+    found: list[type[SidecarError]] = []
+
+    def visit(cls: type[SidecarError]) -> None:
+        found.append(cls)
+        for child in cls.__subclasses__():
+            visit(child)
+
+    visit(SidecarError)
+    return tuple(found)
