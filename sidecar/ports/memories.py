@@ -1,9 +1,4 @@
-"""The seams. Each has an adapter for real use and a light twin, and both pass one contract suite (tests/contract).
-
-Embeddings are `(dim,)` or `(n, dim)` float32 arrays, rows L2-normalised. Keys are the dense int64 row numbers that the
-memory store gives out. Ports named `...Store` are asynchronous; the index and the embedder block, and are called from
-worker threads only.
-"""
+"""Seams of the memories themselves: store, vectors, embeddings, evidence of use; clock and redaction beside them."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,0 +1,30 @@
+"""The seams. Each has an adapter for real use and a light twin, and both pass one contract suite (tests/contract).
+
+Embeddings are `(dim,)` or `(n, dim)` float32 arrays, rows L2-normalised. Keys are the dense int64 row numbers that the
+memory store gives out. Ports named `...Store` are asynchronous; the index and the embedder block, and are called from
+worker threads only.
+"""
+
+from sidecar.ports.memories import (
+    Clock,
+    Embedder,
+    Embedding,
+    EvidenceStore,
+    KeyMask,
+    Keys,
+    MemoryStore,
+    Redactor,
+    VectorIndex,
+)
+
+__all__ = [
+    "Clock",
+    "Embedder",
+    "Embedding",
+    "EvidenceStore",
+    "KeyMask",
+    "Keys",
+    "MemoryStore",
+    "Redactor",
+    "VectorIndex",
+]
