@@ -5,6 +5,8 @@ memory store gives out. Ports named `...Store` are asynchronous; the index and t
 worker threads only.
 """
 
+from sidecar.ports.graph import GraphStore
+from sidecar.ports.language_model import LanguageModel, LlmLedger
 from sidecar.ports.memories import (
     Clock,
     Embedder,
@@ -16,15 +18,20 @@ from sidecar.ports.memories import (
     Redactor,
     VectorIndex,
 )
+from sidecar.ports.validation import ValidationStore
 
 __all__ = [
     "Clock",
     "Embedder",
     "Embedding",
     "EvidenceStore",
+    "GraphStore",
     "KeyMask",
     "Keys",
+    "LanguageModel",
+    "LlmLedger",
     "MemoryStore",
     "Redactor",
+    "ValidationStore",
     "VectorIndex",
 ]

@@ -1,0 +1,1 @@
+"""Language models behind HTTP interfaces. Off unless a setting names one."""
