@@ -192,10 +192,13 @@ class Expansion:
         self._visited[path.end_id] = best
 
     def _add_lead(self, path: EdgePath) -> None:
-        """Note a path unless a known one that is no longer is as relevant."""
+        """Note a path unless a known one that is no longer is as relevant.
+
+        A seed itself does not count as such: its next step costs the relation's weight, which the path has paid.
+        """
         relevance = path.relevance(self._similarities[path.start_id], decay=self._query.decay)
         best = self._best_by_hops.setdefault(path.end_id, [-1.0] * (self._query.max_depth + 1))
-        if relevance < self._query.min_relevance or max(best[: path.hops + 1]) >= relevance:
+        if relevance < self._query.min_relevance or max(best[min(path.hops, 1) : path.hops + 1]) >= relevance:
             return
         best[path.hops] = relevance
         if (path.end_id, path.hops) in self._followed:

@@ -124,7 +124,7 @@ def test_caps_hold_and_are_said() -> None:
     """A hub with a thousand neighbours shows the nearest hundred nodes, and says what was cut."""
     spokes = tuple(edge(n, "hub", Relation.RELATES_TO, f"m{n:04}", n / 1000) for n in range(1, 1001))
     rim = tuple(
-        edge(2000 + n, f"m{n:04}", Relation.RELATES_TO, f"m{n - k:04}", 0.5)
+        edge(10 * n + 10_000 + k, f"m{n:04}", Relation.RELATES_TO, f"m{n - k:04}", 0.5)
         for n in range(1000, 900, -1)
         for k in (1, 2, 3)
     )
