@@ -25,7 +25,10 @@ from sidecar.errors.input import (
 from sidecar.errors.limits import TooLargeMessageError, TooManyRequestsError
 from sidecar.errors.llm import LlmAnswerMalformedError, LlmBudgetSpentError, LlmUnavailableError, LlmUnreachableError
 from sidecar.errors.state import (
+    DisputeNotFoundError,
+    DisputeResolvedError,
     DuplicateMemoryError,
+    EdgeNotFoundError,
     MemoryNotForgottenError,
     MemoryNotFoundError,
     NotFoundError,
@@ -33,6 +36,7 @@ from sidecar.errors.state import (
     RedactionUnavailableError,
     SchemaTooNewError,
     StateConflictError,
+    SupersessionCircleError,
 )
 from sidecar.errors.storage import StorageCorruptError, StorageError, StorageFullError, StorageReadOnlyError
 
@@ -42,7 +46,10 @@ __all__ = [
     "CallFailedError",
     "ContentTooLargeError",
     "DeadlineError",
+    "DisputeNotFoundError",
+    "DisputeResolvedError",
     "DuplicateMemoryError",
+    "EdgeNotFoundError",
     "EmbedderUnavailableError",
     "EmptyQueryError",
     "IndexRowError",
@@ -70,6 +77,7 @@ __all__ = [
     "StorageError",
     "StorageFullError",
     "StorageReadOnlyError",
+    "SupersessionCircleError",
     "TooLargeMessageError",
     "TooManyRequestsError",
     "UnauthenticatedError",

