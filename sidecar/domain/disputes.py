@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from sidecar.domain.evidence import UsageEvent, UsageSource, Valence
+from sidecar.domain.evidence import UsageEvent, UsageSource, Valence, session_occasion
 from sidecar.domain.store_values import CatalogRow
 from sidecar.errors import InvalidInputError
 
@@ -94,8 +94,3 @@ def misled_event(owner: str, dispute: Dispute) -> tuple[UsageEvent, str]:
         at=dispute.at,
     )
     return event, session_occasion(dispute.client, dispute.session, otherwise=dispute.uid)
-
-
-def session_occasion(client: str, session: str, *, otherwise: str) -> str:
-    """Return what a statement may count once for: its session or, where that is not known, itself."""
-    return f"session\x1f{client}\x1f{session}" if session else f"report\x1f{otherwise}"

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
 from sidecar.domain.edge_paths import Direction
-from sidecar.domain.memory import Relation
+from sidecar.domain.memory import Memory, MemoryState, Relation, parse_fraction
+from sidecar.domain.namespace import GLOBAL
 from sidecar.domain.store_values import CatalogRow, Edge
 from sidecar.domain.succession import SuccessionRows
-
-MAX_AUTO_LINKS: Final = 20
+from sidecar.errors import InvalidInputError
 
 
 class EdgeOrigin(StrEnum):
@@ -23,13 +22,26 @@ class EdgeOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewEdge:
-    """An edge to store. `weight` is 0 to 1."""
+    """An edge to store. `weight` is 0 to 1.
+
+    Raises:
+        InvalidInputError: If it starts where it ends, or the weight is something else.
+    """
 
     source_id: str
     target_id: str
     relation: Relation
     weight: float = 1.0
     origin: EdgeOrigin = EdgeOrigin.DECLARED
+
+    def __post_init__(self) -> None:
+        parse_fraction(self.weight, field_name="weight")
+        if self.source_id == self.target_id:
+            raise InvalidInputError("target_id", self.target_id, "another memory than the source")
+
+    def may_replace(self, origin: EdgeOrigin) -> bool:
+        """Tell whether it may set the weight of an edge that is there for that reason."""
+        return self.origin is EdgeOrigin.DECLARED or origin is not EdgeOrigin.DECLARED
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,16 @@ class DeletedEdges:
 
     edge_ids: tuple[int, ...]
     changed: tuple[CatalogRow, ...] = ()
+
+
+def may_auto_link(source: Memory, target: Memory) -> bool:
+    """Tell whether a memory may be related to one near it without anyone asking."""
+    return (
+        source.key != target.key
+        and source.owner == target.owner
+        and source.state is target.state is MemoryState.ACTIVE
+        and target.namespace in (source.namespace, GLOBAL)
+    )
 
 
 def closes_circle(rows: SuccessionRows, source_key: int, target_key: int) -> bool:

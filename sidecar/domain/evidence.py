@@ -243,3 +243,8 @@ class UsageEvent:
     at: datetime
     recall_id: str = ""
     is_weak: bool = False
+
+
+def session_occasion(client: str, session: str, *, otherwise: str) -> str:
+    """Return what a statement about use may count once for: its session or, where that is not known, itself."""
+    return f"session\x1f{client}\x1f{session}" if session else f"report\x1f{otherwise}"

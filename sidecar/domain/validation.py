@@ -1,23 +1,18 @@
-"""What is reported about memories, as values: events and their counts. How confidence moves is in `confidence`."""
+"""What is reported about memories, as values, and what it says of their use. How confidence moves: `confidence`."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Final
 
-from sidecar.domain.memory import Memory
+from sidecar.domain.confidence import DEFAULT_ADJUSTMENT, ConfidenceChange, ValidationKind
+from sidecar.domain.evidence import UsageEvent, UsageSource, Valence, session_occasion
 from sidecar.domain.store_values import CatalogRow
 
 MAX_REPORT_CHARACTERS: Final = 1_000
 """Longer contexts and errors are cut."""
 
-
-class ValidationKind(StrEnum):
-    """What a report says."""
-
-    APPLIED = "applied"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
+USEFUL_WEIGHT: Final = 1.0
+"""An outcome is a fact, so it counts in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +29,8 @@ class Report:
 
     memory_id: str
     kind: ValidationKind
-    adjustment: float
     at: datetime
+    adjustment: float = DEFAULT_ADJUSTMENT
     is_direct: bool = False
     client: str = ""
     session: str = ""
@@ -60,35 +55,35 @@ class ValidationEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidationSummary:
-    """Counts over all reports about a memory."""
-
-    applied: int = 0
-    succeeded: int = 0
-    failed: int = 0
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.applied + self.succeeded + self.failed
-
-    @property
-    def success_rate(self) -> float | None:
-        """Share of outcomes that went well; None without an outcome."""
-        outcomes = self.succeeded + self.failed
-        return self.succeeded / outcomes if outcomes else None
-
-
-@dataclass(frozen=True, slots=True)
 class ValidationOutcome:
     """A report as stored, and what it did.
 
     Attributes:
-        before: The memory as it was, `after`: as it is now. Only confidence and type may differ.
+        change: What it did to the memory; None if it only says that it is being acted upon.
         changed: Every memory whose catalog fields are new by it.
     """
 
     event: ValidationEvent
-    before: Memory
-    after: Memory
+    change: ConfidenceChange | None
     changed: tuple[CatalogRow, ...] = ()
+
+
+def outcome_event(owner: str, event: ValidationEvent) -> tuple[UsageEvent, str] | None:
+    """Return what a report says of its memory's use, and the occasion that it counts once for; None if nothing.
+
+    Only an outcome that went well does: to say outright that a memory holds is not to have used it.
+    """
+    if event.kind is not ValidationKind.SUCCEEDED or event.is_direct:
+        return None
+    usage = UsageEvent(
+        owner=owner,
+        memory_id=event.memory_id,
+        credited_id=event.memory_id,
+        source=UsageSource.OUTCOME,
+        valence=Valence.USEFUL,
+        weight=USEFUL_WEIGHT,
+        client=event.client,
+        session=event.session,
+        at=event.at,
+    )
+    return usage, session_occasion(event.client, event.session, otherwise=event.uid)

@@ -7,6 +7,7 @@ worker threads only.
 
 from sidecar.ports.graph import GraphStore
 from sidecar.ports.language_model import LanguageModel, LlmLedger
+from sidecar.ports.maintenance import ActivityStore, MaintenanceStore
 from sidecar.ports.memories import (
     Clock,
     Embedder,
@@ -21,6 +22,7 @@ from sidecar.ports.memories import (
 from sidecar.ports.validation import ValidationStore
 
 __all__ = [
+    "ActivityStore",
     "Clock",
     "Embedder",
     "Embedding",
@@ -30,6 +32,7 @@ __all__ = [
     "Keys",
     "LanguageModel",
     "LlmLedger",
+    "MaintenanceStore",
     "MemoryStore",
     "Redactor",
     "ValidationStore",

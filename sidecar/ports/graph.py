@@ -21,8 +21,9 @@ class GraphStore(Protocol):
     async def put_edge(self, owner: str, new: NewEdge) -> StoredEdge:
         """Store an edge, or set weight and origin of the one with the same ends and relation, which keeps its id.
 
+        What a caller declared is left as it is by what was found.
+
         Raises:
-            InvalidInputError: If it starts where it ends, or the weight is not 0 to 1.
             MemoryNotFoundError: If one of its ends is not there or forgotten.
             SupersessionCircleError: If the target replaces the source already, directly or through others.
         """
@@ -47,13 +48,14 @@ class GraphStore(Protocol):
         """
         ...
 
-    async def auto_link(self, owner: str, memory_id: str, near: Sequence[tuple[str, float]]) -> tuple[Edge, ...]:
+    async def auto_link(self, key: int, near: Sequence[tuple[int, float]]) -> tuple[Edge, ...]:
         """Relate a memory to those near it, and return the edges that are new, in the order given.
 
         Args:
-            near: (memory id, cosine) pairs, best first; the cosine becomes the weight, within 0 to 1.
+            key: Of the memory; nothing is stored if it is gone or not active.
+            near: (key, cosine) pairs, best first; the cosine becomes the weight, within 0 to 1.
 
-        A pair that is related already, either way, is left as it is; so is one whose other memory is not active, or
-        neither in the same namespace nor in `global`. Nothing is stored for a memory that is not active itself.
+        A pair that is related already, either way, is left as it is; so is one whose other memory is not active, is
+        another owner's, or lies neither in the same namespace nor in `global`.
         """
         ...

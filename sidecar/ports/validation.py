@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from sidecar.domain.confidence import ValidationKind, ValidationSummary
 from sidecar.domain.disputes import Challenge, Dispute, ResolvedDispute, Verdict
-from sidecar.domain.validation import Report, ValidationEvent, ValidationKind, ValidationOutcome, ValidationSummary
+from sidecar.domain.validation import Report, ValidationEvent, ValidationOutcome
 
 
 class ValidationStore(Protocol):
@@ -55,7 +56,7 @@ class ValidationStore(Protocol):
             DisputeNotFoundError: If there is none of that id.
             DisputeResolvedError: If it ended otherwise already.
             MemoryNotFoundError: If the successor, or the memory that it replaces, is not there or forgotten.
-            InvalidInputError, SupersessionCircleError: See `GraphStore.put_edge`.
+            InvalidInputError: If the memory is to succeed itself. SupersessionCircleError: See `GraphStore.put_edge`.
         """
         ...
 
