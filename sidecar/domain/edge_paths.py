@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from sidecar.domain.memory import Relation, parse_relation
 from sidecar.domain.store_values import Edge
@@ -37,18 +37,7 @@ _BACKWARD: Final = {
 }
 
 EdgesById = Mapping[str, Sequence[Edge]]
-"""The edges of each of several memories; a memory without edges may be left out."""
-
-
-class Neighbours(Protocol):
-    """Knows the edges of memories, such as a store."""
-
-    async def neighbours(self, memory_ids: Sequence[str]) -> EdgesById:
-        """Return the edges that start or end at each of these; the heaviest `MAX_EDGES_PER_MEMORY` if it has more.
-
-        An edge belongs in it only if the caller may know of both its ends; ends that are forgotten do not count.
-        """
-        ...
+"""The edges that start or end at each of several memories; one without edges may be left out."""
 
 
 class Direction(StrEnum):

@@ -113,7 +113,9 @@ class Fence:
         return FencedEntry(f"[{self.marker} {' | '.join(fields)}]\n{self._quoted(text)}\n", is_suspicious, is_cut)
 
     def _quoted(self, text: str) -> str:
-        shown = _replaced_until_gone(visible(text), self._without_marker)
+        # What is printable holds nothing harmful, and most lines are: that saves a look at each character.
+        lines = (line if line.isprintable() else visible(line) for line in text.split("\n"))
+        shown = _replaced_until_gone("\n".join(lines), self._without_marker)
         shown = _MENTIONED_ID.sub("mem:", shown)
         return "\n".join(f"{QUOTE}{line}" for line in shown.split("\n"))
 
@@ -124,7 +126,8 @@ class Fence:
 def reads_like_instructions(text: str) -> bool:
     """Tell whether a text gives orders to whoever reads it. A hint, for a flag: it misses some and suspects some."""
     plain = unicodedata.normalize("NFKC", text).casefold()
-    plain = "".join(character for character in plain if unicodedata.category(character) != "Cf")
+    if not plain.isascii():
+        plain = "".join(character for character in plain if unicodedata.category(character) != "Cf")
     lines = _LINE_STARTS.split(plain)
     flowing = " ".join(plain.split())
     return any(sign.search(flowing) or any(map(sign.search, lines)) for sign in _SIGNS)
