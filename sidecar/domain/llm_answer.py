@@ -68,7 +68,7 @@ def fit_answer(value: object, schema: Mapping[str, object]) -> Mapping[str, obje
 
 
 def _objects(text: str) -> Iterator[object]:
-    """Yield the outermost JSON objects in a text, in order; what cannot be decoded is passed over."""
+    """Yield the JSON objects in a text that lie in no other one, in order; what cannot be decoded is passed over."""
     position = 0
     for _ in range(_MAX_STARTS):
         start = _BRACE.search(text, position)

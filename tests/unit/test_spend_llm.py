@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from datetime import date, timedelta
 
 import pytest
 
@@ -205,12 +204,3 @@ async def test_schema_with_a_secret_is_refused(server: ScriptedLlm) -> None:
             await llm.complete(LlmRequest("", "", schema))
     assert "hunter2" not in str(failed.value)
     assert server.asked == []
-
-
-async def test_ledger_keeps_days_apart_and_never_goes_below_zero() -> None:
-    """A correction that comes twice must not make room that was never there."""
-    ledger = InMemoryLlmLedger()
-    assert await ledger.reserve(date(2026, 1, 1), 10, WIDE)
-    await ledger.correct(date(2026, 1, 1), calls=-2, tokens=-50)
-    assert await ledger.spent(date(2026, 1, 1)) == LlmSpending(0, 0)
-    assert await ledger.spent(date(2026, 1, 1) + timedelta(days=1)) == LlmSpending()

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 from sidecar.domain.importing import SkippedPart, SkipReason, SourceFormat, SourcePlace
 
-MAX_NOTES_BYTES: Final = 2 * 1024 * 1024
+MAX_NOTES_BYTES: Final = 512 * 1024
 MAX_JSON_LINES_BYTES: Final = 256 * 1024 * 1024
 MAX_FILES: Final = 1_000
 MAX_DEPTH: Final = 6
