@@ -4,6 +4,7 @@ Records name each other by ids that are the same everywhere: those of memories, 
 means nothing in another database. Owners are left out: what is imported belongs to whoever imports it.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,9 +13,9 @@ from sidecar.domain.confidence import ValidationKind
 from sidecar.domain.confirmation import Standing
 from sidecar.domain.disputes import Resolution
 from sidecar.domain.edges import EdgeOrigin
-from sidecar.domain.evidence import UsageSource, Valence
+from sidecar.domain.evidence import UsageEvent, UsageSource, Valence
 from sidecar.domain.file_activity import FileAction
-from sidecar.domain.memory import MemoryState, MemoryType, Provenance, Relation
+from sidecar.domain.memory import Memory, MemoryState, MemoryType, Provenance, Relation
 from sidecar.domain.store_values import CatalogRow
 
 
@@ -198,3 +199,44 @@ class Imported:
     unchanged: int
     refused: tuple[tuple[int, str], ...] = ()
     changed: tuple[CatalogRow, ...] = ()
+
+
+def memory_of(record: MemoryRecord, *, owner: str) -> Memory:
+    """Return the memory that a record tells of, without a key."""
+    return Memory(
+        id=record.id,
+        owner=owner,
+        namespace=record.namespace,
+        type=record.type,
+        content=record.content,
+        content_hash=hashlib.sha256(record.content.encode()).hexdigest(),
+        created_at=record.created_at,
+        accessed_at=record.accessed_at,
+        importance=record.importance,
+        confidence=record.confidence,
+        state=record.state,
+        previous_state=record.previous_state if record.state is MemoryState.FORGOTTEN else MemoryState.ACTIVE,
+        provenance=record.provenance,
+        client=record.client,
+        session=record.session,
+        access_count=record.access_count,
+        superseded_by=record.successor_id,
+        metadata=record.metadata,
+    )
+
+
+def use_of(record: UseRecord, *, owner: str) -> UsageEvent:
+    """Return the usage event that a record tells of."""
+    return UsageEvent(
+        owner=owner,
+        memory_id=record.memory_id,
+        credited_id=record.credited_id,
+        source=record.source,
+        valence=record.valence,
+        weight=record.weight,
+        client=record.client,
+        session=record.session,
+        at=record.at,
+        recall_id=record.recall_id,
+        is_weak=record.is_weak,
+    )

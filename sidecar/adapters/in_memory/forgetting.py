@@ -7,9 +7,11 @@ from typing import Final
 
 from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
 from sidecar.adapters.in_memory.listing import catalog_row
+from sidecar.adapters.in_memory.quotations import delete_reports
 from sidecar.adapters.in_memory.succession import InMemorySuccessionRows, find_active, settle
 from sidecar.adapters.in_memory.tables import Tables
 from sidecar.domain.confirmation import give_credit_back
+from sidecar.domain.edges import EdgeOrigin
 from sidecar.domain.memory import Memory, MemoryState, Relation
 from sidecar.domain.store_values import CatalogRow, Forgetting, RequestKey, SkipReason, skip_reason
 from sidecar.domain.succession import living_successor
@@ -89,6 +91,7 @@ def _purge(tables: Tables, memory: Memory, *, now: datetime) -> list[CatalogRow]
     rows = InMemorySuccessionRows(tables)
     replaced, heir = rows.replaced(memory), living_successor(rows, memory.key)
     _delete_slices(tables, memory)
+    delete_reports(tables, memory)
     for collection in (tables.memories, tables.first_accessed, tables.tokens, tables.jobs, tables.successors):
         collection.pop(memory.key, None)
     del tables.keys[memory.id]
@@ -105,7 +108,8 @@ def _purge(tables: Tables, memory: Memory, *, now: datetime) -> list[CatalogRow]
     give_credit_back(InMemoryLedgerRows(tables, memory.owner), memory.id, at=now)
     for key in replaced:
         if heir is not None and living_successor(rows, key) is None:
-            tables.add_edge(heir.id, tables.memories[key].id, Relation.SUPERSEDES, at=now)
+            replaced_id = tables.memories[key].id
+            tables.add_edge(heir.id, replaced_id, Relation.SUPERSEDES, at=now, origin=EdgeOrigin.INHERITED)
     return settle(tables, replaced)
 
 

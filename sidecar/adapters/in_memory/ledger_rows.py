@@ -97,10 +97,11 @@ class InMemoryLedgerRows:
             and entry.event.valence is not Valence.SURFACED
         ]
 
-    def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:  # noqa: ARG002
-        """See `ConfirmationRows.save_multiplier`; only the value is kept, and none of a memory that is gone."""
+    def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:
+        """See `ConfirmationRows.save_multiplier`; for a memory that is gone nothing is stored."""
         if self._tables.find(self._owner, memory_id) is not None:
             self._tables.multipliers[self._owner, memory_id] = value
+            self._tables.multiplier_bases[self._owner, memory_id] = (evidence, at)
 
     # --- ledger ---
 

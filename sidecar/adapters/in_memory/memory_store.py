@@ -10,6 +10,8 @@ import numpy as np
 from sidecar.adapters.in_memory import forgetting, listing, succession, word_index
 from sidecar.adapters.in_memory.evidence_store import InMemoryEvidence
 from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
+from sidecar.adapters.in_memory.maintenance import InMemoryMaintenance
+from sidecar.adapters.in_memory.reports import InMemoryReports
 from sidecar.adapters.in_memory.tables import Job, KeptForgetting, KeptOutcome, Tables
 from sidecar.domain.confirmation import make_claims, settle
 from sidecar.domain.evidence import UsageEvent, Valence
@@ -41,8 +43,8 @@ from sidecar.errors import IndexRowError, InvalidInputError, MemoryNotFoundError
 from sidecar.ports import Clock, Embedding, Keys
 
 
-class InMemoryStore(InMemoryEvidence):
-    """Implements `MemoryStore` and `EvidenceStore`. Every method runs to its end at once, so each is a transaction."""
+class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
+    """Implements every store. Every method runs to its end at once, so each is a transaction."""
 
     def __init__(self, *, clock: Clock, posting_budget: int = POSTING_BUDGET) -> None:
         super().__init__(Tables())

@@ -5,10 +5,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from sidecar.domain.confirmation import Claim
+from sidecar.domain.disputes import Dispute
+from sidecar.domain.edges import EdgeOrigin
 from sidecar.domain.evidence import SessionThread, TranscriptCursor, UsageEvent, Valence
+from sidecar.domain.exchange import FileRecord
 from sidecar.domain.ledger import Call, Slice
-from sidecar.domain.memory import Memory, Relation
+from sidecar.domain.memory import Memory, MemoryType, Relation
+from sidecar.domain.reinforcement import Evidence
 from sidecar.domain.store_values import AddOutcome, Edge, Forgetting, RecallRecord
+from sidecar.domain.validation import ValidationEvent
 from sidecar.ports import Embedding
 
 
@@ -102,19 +107,46 @@ class Tables:
     last_edge: int = 0
     last_slice: int = 0
     last_usage: int = 0
+    edge_origins: dict[int, EdgeOrigin] = field(default_factory=dict)
+    """Id of an edge to why it is there, if it was not declared."""
+    types_before: dict[int, MemoryType] = field(default_factory=dict)
+    """Key to the type that a golden rule had before it was promoted."""
+    standing_rules: dict[int, datetime] = field(default_factory=dict)
+    multiplier_bases: dict[tuple[str, str], tuple[Evidence, datetime]] = field(default_factory=dict)
+    """(owner, memory id) to what its multiplier rests on, and when it was computed."""
+    reports: list[tuple[str, ValidationEvent]] = field(default_factory=list)
+    """(owner, event) pairs."""
+    disputes: dict[int, tuple[str, Dispute]] = field(default_factory=dict)
+    files: list[tuple[str, FileRecord]] = field(default_factory=list)
+    recall_sizes: dict[str, int] = field(default_factory=dict)
+    """Recall id to how many memories it delivered, where their ids are not known."""
+    last_report: int = 0
+    last_dispute: int = 0
+    last_file: int = 0
 
     def find(self, owner: str, memory_id: str) -> Memory | None:
         """Return an owner's memory, None if there is none of that id."""
         memory = self.memories.get(self.keys.get(memory_id, 0))
         return memory if memory is not None and memory.owner == owner else None
 
-    def add_edge(self, source_id: str, target_id: str, relation: Relation, *, at: datetime) -> bool:
+    def add_edge(
+        self,
+        source_id: str,
+        target_id: str,
+        relation: Relation,
+        *,
+        at: datetime,
+        weight: float = 1.0,
+        origin: EdgeOrigin = EdgeOrigin.DECLARED,
+    ) -> bool:
         """Store an edge unless it is there, and tell whether it was new."""
         triple = (source_id, target_id, relation)
         if any((edge.source_id, edge.target_id, edge.relation) == triple for edge in self.edges):
             return False
         self.last_edge += 1
-        self.edges.append(Edge(self.last_edge, source_id, target_id, relation, 1.0, at))
+        self.edges.append(Edge(self.last_edge, source_id, target_id, relation, weight, at))
+        if origin is not EdgeOrigin.DECLARED:
+            self.edge_origins[self.last_edge] = origin
         return True
 
     def add_usage(self, event: UsageEvent, *, occasion: str) -> bool:

@@ -1,6 +1,5 @@
 """Rows of disputes and promotions: opened, listed, resolved. What they do to ranking is decided in the domain."""
 
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime

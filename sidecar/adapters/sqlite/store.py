@@ -12,9 +12,11 @@ import apsw
 from sidecar.adapters.sqlite import coverage, embeddings, evidence, forgetting, reading, upkeep, usage, words
 from sidecar.adapters.sqlite.connection import open_writer, storage_error
 from sidecar.adapters.sqlite.forgetting import ForgetMemories
+from sidecar.adapters.sqlite.maintenance_store import SqliteMaintenance
 from sidecar.adapters.sqlite.migration import find_version, migrate, shipped_migrations
 from sidecar.adapters.sqlite.readers import Readers
 from sidecar.adapters.sqlite.remembering import AddMemory, RestoreMemory
+from sidecar.adapters.sqlite.report_store import SqliteReports
 from sidecar.adapters.sqlite.term_statistics import StatisticsLoading
 from sidecar.adapters.sqlite.values import to_us
 from sidecar.adapters.sqlite.writer import Writer
@@ -57,8 +59,8 @@ from sidecar.ports import Clock, Embedding, Keys
 _RECALL_RECORD: Final = "recall_record"
 
 
-class SqliteStore:
-    """Implements `MemoryStore` and `EvidenceStore` on one database file."""
+class SqliteStore(SqliteReports, SqliteMaintenance):
+    """Implements every store on one database file."""
 
     def __init__(
         self, path: Path, *, clock: Clock, writer: Writer, loading: StatisticsLoading, posting_budget: int
