@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from sidecar.client.endpoint import HOME_VARIABLE, DataFolder, resolve_home
+from sidecar.domain.expansion import DEFAULT_DECAY, DEFAULT_DEPTH
+from sidecar.domain.graph_view import DEFAULT_GRAPH_DEPTH
 from sidecar.domain.relevance import FLOOR
 from sidecar.domain.word_selection import POSTING_BUDGET
 from sidecar.errors import InvalidInputError, UntrustedPathError
@@ -174,9 +176,27 @@ class Settings:
         POSTING_BUDGET, "Memories that the words of a query may touch; commoner words are left out.", least=1
     )
     age_half_life_days: float = _setting(
-        180.0, "After so long half of what age takes away from a memory is gone; it never takes more than 15 %.", unit="days", least=0.01
+        180.0,
+        "After so long half of what age takes away from a memory is gone; it never takes more than 15 %.",
+        unit="days",
+        least=0.01,
     )
     machine_weight: float = _setting(0.9, "Factor for memories that a program extracted.", most=1)
+
+    # --- relations
+    auto_link: bool = _setting(default=True, description="Whether a new memory is related to those near it by itself.")
+    auto_link_threshold: float = _setting(
+        0.6, "How near, raw cosine, memories must be to be related by themselves.", most=1
+    )
+    auto_link_max: int = _setting(5, "Most relations that a new memory gets by itself.", most=20)
+    expand_depth: int = _setting(
+        DEFAULT_DEPTH, "How many relations away a recall looks for related memories.", least=1, most=5
+    )
+    expand_max: int = _setting(20, "Most related memories that are added to a recall.", least=1, most=100)
+    graph_depth: int = _setting(
+        DEFAULT_GRAPH_DEPTH, "How many relations away looking at the graph goes.", least=1, most=5
+    )
+    relation_decay: float = _setting(DEFAULT_DECAY, "What is left of the relevance after each relation.", most=1)
 
     # --- watching transcripts
     watcher: bool = _setting(default=True, description="Whether transcripts of clients are read for evidence.")

@@ -11,6 +11,7 @@ import grpc.aio
 
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
+from sidecar.api.v1 import graph_service_pb2 as graph
 from sidecar.api.v1 import memory_service_pb2 as memory
 from sidecar.api.v1.memory_pb2 import CallContext
 from sidecar.client import methods
@@ -125,6 +126,22 @@ class AsyncSidecar:
     ) -> memory.RestoreMemoryResponse:
         """Bring a forgotten memory back."""
         return await self._call(methods.RESTORE_MEMORY, request, deadline_s)
+
+    async def relate(self, request: graph.RelateRequest, *, deadline_s: float | None = None) -> graph.RelateResponse:
+        """Make a relation, or set the weight of the one that is there."""
+        return await self._call(methods.RELATE, request, deadline_s)
+
+    async def delete_edges(
+        self, request: graph.DeleteEdgesRequest, *, deadline_s: float | None = None
+    ) -> graph.DeleteEdgesResponse:
+        """Delete relations."""
+        return await self._call(methods.DELETE_EDGES, request, deadline_s)
+
+    async def inspect_graph(
+        self, request: graph.InspectGraphRequest, *, deadline_s: float | None = None
+    ) -> graph.InspectGraphResponse:
+        """Show what is related to a memory."""
+        return await self._call(methods.INSPECT_GRAPH, request, deadline_s)
 
     async def list_cursors(
         self, request: evidence.ListCursorsRequest, *, deadline_s: float | None = None

@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
+from sidecar.api.v1 import graph_service_pb2 as graph
 from sidecar.api.v1 import memory_pb2
 from sidecar.api.v1 import memory_service_pb2 as memory
 
@@ -24,7 +25,8 @@ _MARGIN_S: Final = 5.0
 _DEFAULT_WAIT_S: Final = 30.0
 
 _REQUEST_KEY: Final = "request_key"
-_CONTEXT: Final = "context"
+# Where a request has room for its caller: `context`, but where that says something else, `caller`.
+_CALLER_FIELDS: Final = ("context", "caller")
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,12 @@ GET_STATUS: Final = Method("AdminService", admin.GetStatusRequest, admin.GetStat
 # A repeat could reach the next sidecar and stop that one too.
 SHUTDOWN: Final = Method("AdminService", admin.ShutdownRequest, admin.ShutdownResponse, is_repeatable=False)
 WAIT_FOR_INDEX: Final = Method("AdminService", admin.WaitForIndexRequest, admin.WaitForIndexResponse)
+RELATE: Final = Method("GraphService", graph.RelateRequest, graph.RelateResponse, WORK_DEADLINE_S)
+# A repeat of one that went through would be told that there is no such relation, or that none was deleted.
+DELETE_EDGES: Final = Method(
+    "GraphService", graph.DeleteEdgesRequest, graph.DeleteEdgesResponse, WORK_DEADLINE_S, is_repeatable=False
+)
+INSPECT_GRAPH: Final = Method("GraphService", graph.InspectGraphRequest, graph.InspectGraphResponse)
 RETRY_PARKED: Final = Method("AdminService", admin.RetryParkedRequest, admin.RetryParkedResponse)
 
 
@@ -94,15 +102,15 @@ def completed(request: Request, context: memory_pb2.CallContext) -> Request:
 
     A request that is complete is returned as it is; none is changed.
     """
-    fields = request.DESCRIPTOR.fields_by_name
-    lacks_context = _CONTEXT in fields and not _context(request).ByteSize() and context.ByteSize() > 0
-    lacks_key = _REQUEST_KEY in fields and not getattr(request, _REQUEST_KEY)
-    if not lacks_context and not lacks_key:
+    caller_field = _caller_field(request)
+    lacks_caller = caller_field is not None and not request.HasField(caller_field) and context.ByteSize() > 0
+    lacks_key = _REQUEST_KEY in request.DESCRIPTOR.fields_by_name and not getattr(request, _REQUEST_KEY)
+    if not lacks_caller and not lacks_key:
         return request
     complete = type(request)()
     complete.CopyFrom(request)
-    if lacks_context:
-        _context(complete).CopyFrom(context)
+    if lacks_caller and caller_field is not None:
+        getattr(complete, caller_field).CopyFrom(context)
     if lacks_key:
         setattr(complete, _REQUEST_KEY, uuid.uuid4().hex)
     return complete
@@ -120,7 +128,14 @@ def deadline_of(method: Method[Request, Response], request: Request, deadline_s:
     return method.deadline_s
 
 
-def _context(request: Message) -> memory_pb2.CallContext:
-    context = getattr(request, _CONTEXT)
-    assert isinstance(context, memory_pb2.CallContext)
-    return context
+def _caller_field(request: Message) -> str | None:
+    """Return the name of the field that holds a `CallContext`, if the request has one."""
+    fields = request.DESCRIPTOR.fields_by_name
+    return next(
+        (
+            name
+            for name in _CALLER_FIELDS
+            if name in fields and fields[name].message_type is memory_pb2.CallContext.DESCRIPTOR
+        ),
+        None,
+    )

@@ -10,6 +10,7 @@ import grpc
 
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
+from sidecar.api.v1 import graph_service_pb2 as graph
 from sidecar.api.v1 import memory_service_pb2 as memory
 from sidecar.api.v1.memory_pb2 import CallContext
 from sidecar.client import methods
@@ -121,6 +122,22 @@ class Sidecar:
     ) -> memory.RestoreMemoryResponse:
         """Bring a forgotten memory back."""
         return self._call(methods.RESTORE_MEMORY, request, deadline_s)
+
+    def relate(self, request: graph.RelateRequest, *, deadline_s: float | None = None) -> graph.RelateResponse:
+        """Make a relation, or set the weight of the one that is there."""
+        return self._call(methods.RELATE, request, deadline_s)
+
+    def delete_edges(
+        self, request: graph.DeleteEdgesRequest, *, deadline_s: float | None = None
+    ) -> graph.DeleteEdgesResponse:
+        """Delete relations."""
+        return self._call(methods.DELETE_EDGES, request, deadline_s)
+
+    def inspect_graph(
+        self, request: graph.InspectGraphRequest, *, deadline_s: float | None = None
+    ) -> graph.InspectGraphResponse:
+        """Show what is related to a memory."""
+        return self._call(methods.INSPECT_GRAPH, request, deadline_s)
 
     def list_cursors(
         self, request: evidence.ListCursorsRequest, *, deadline_s: float | None = None

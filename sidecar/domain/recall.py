@@ -85,6 +85,24 @@ class RecalledMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpandedMemory:
+    """A memory that relations lead to.
+
+    Attributes:
+        relevance: 0 to 1, never above that of the memory it was reached from.
+        distance: How many relations away.
+        path: Ids from the found memory to this one.
+        explanation: The path in words.
+    """
+
+    memory: Memory
+    relevance: float
+    distance: int
+    path: tuple[str, ...]
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
 class DegradedLeg:
     """A leg that did not take part, and why."""
 
@@ -100,3 +118,4 @@ class RecallAnswer:
     memories: tuple[RecalledMemory, ...]
     total_matched: int
     degraded: tuple[DegradedLeg, ...] = ()
+    expanded: tuple[ExpandedMemory, ...] = ()

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from google.protobuf import json_format, timestamp_pb2
 
 from sidecar.api.v1 import memory_pb2, memory_service_pb2
+from sidecar.domain.edge_paths import RelationChoice
 from sidecar.domain.evidence import UsageEvent
 from sidecar.domain.memory import (
     DEFAULT_CONFIDENCE,
@@ -20,7 +21,9 @@ from sidecar.domain.redaction import Redaction
 from sidecar.domain.store_values import Edge, Forgetting
 from sidecar.errors import InvalidInputError
 from sidecar.rpc import enums
+from sidecar.use_cases.auto_link import AutoLinkWish
 from sidecar.use_cases.browse import MemoryDetail, Selection
+from sidecar.use_cases.expand import ExpandQuery
 from sidecar.use_cases.forget import DEFAULT_SIMILARITY_FLOOR, ForgetQuery
 from sidecar.use_cases.recall import RecallQuery
 from sidecar.use_cases.remember import RememberAnswer, RememberQuery
@@ -68,6 +71,11 @@ def remember_query(request: memory_service_pb2.RememberRequest) -> RememberQuery
         provenance=enums.provenance(request.provenance),
         request_key=request.request_key,
         is_waiting_for_index=request.wait_for_index,
+        auto_link=AutoLinkWish(
+            is_wanted=request.auto_link if request.HasField("auto_link") else None,
+            threshold=request.similarity_threshold if request.HasField("similarity_threshold") else None,
+            max_links=request.max_auto_links if request.HasField("max_auto_links") else None,
+        ),
     )
 
 
@@ -78,6 +86,7 @@ def remember_response(answer: RememberAnswer) -> memory_service_pb2.RememberResp
         deduplicated=answer.outcome.is_deduplicated,
         content_hash=answer.outcome.content_hash,
         indexed=answer.is_indexed,
+        auto_relationships=[edge(made) for made in answer.auto_edges],
         similar_existing=[
             memory_service_pb2.SimilarMemory(memory_id=memory_id, similarity=cosine)
             for memory_id, cosine in answer.similar
@@ -98,6 +107,7 @@ def recall_query(request: memory_service_pb2.RecallRequest) -> RecallQuery:
         is_internal=request.internal,
         created_after=_optional_moment(request, "min_create_time"),
         created_before=_optional_moment(request, "max_create_time"),
+        expand=_expand_query(request) if request.include_related else None,
     )
 
 
@@ -110,6 +120,16 @@ def recall_response(answer: RecallAnswer, *, is_explained: bool) -> memory_servi
         total=len(answer.memories),
         total_matched=answer.total_matched,
         mean_similarity=sum(similarities) / len(similarities) if similarities else None,
+        expanded=[
+            memory_service_pb2.ExpandedMemory(
+                memory=memory(found.memory),
+                relevance_score=found.relevance,
+                hop_distance=found.distance,
+                path=found.path,
+                explanation=found.explanation,
+            )
+            for found in answer.expanded
+        ],
         degraded=[
             memory_service_pb2.DegradedLeg(leg=enums.LEG_NUMBERS[part.leg], reason=part.reason)
             for part in answer.degraded
@@ -141,11 +161,23 @@ def memory(value: Memory) -> memory_pb2.Memory:
     return message
 
 
+def edge(value: Edge) -> memory_pb2.Edge:
+    """Return a relation as a message."""
+    return memory_pb2.Edge(
+        id=value.id,
+        source_id=value.source_id,
+        target_id=value.target_id,
+        relation=enums.RELATION_NUMBERS[value.relation],
+        weight=value.weight,
+        create_time=timestamp(value.created_at),
+    )
+
+
 def get_response(detail: MemoryDetail) -> memory_service_pb2.GetMemoryResponse:
     """Return one memory with what is known of it."""
     return memory_service_pb2.GetMemoryResponse(
         memory=memory(detail.memory),
-        edges=[_edge(edge) for edge in detail.edges],
+        edges=[edge(stored) for stored in detail.edges],
         usage_events=[_usage_event(event) for event in detail.usage_events],
         reinforcement=detail.reinforcement,
     )
@@ -197,6 +229,18 @@ def forget_response(
     )
 
 
+def _expand_query(request: memory_service_pb2.RecallRequest) -> ExpandQuery:
+    return ExpandQuery(
+        max_depth=request.max_depth,
+        max_expanded=request.max_expanded,
+        decay=request.decay_factor if request.HasField("decay_factor") else None,
+        relations=RelationChoice(
+            enums.relations(request.include_edge_types, field_name="include_edge_types"),
+            enums.relations(request.exclude_edge_types, field_name="exclude_edge_types"),
+        ),
+    )
+
+
 def _recalled(recalled: RecalledMemory, *, is_explained: bool) -> memory_service_pb2.RecalledMemory:
     parts = recalled.parts
     message = memory_service_pb2.RecalledMemory(
@@ -220,18 +264,7 @@ def _recalled(recalled: RecalledMemory, *, is_explained: bool) -> memory_service
 
 
 def _link(message: memory_pb2.Link) -> Link:
-    return Link(relation=enums.relation(message.relation), memory_id=message.memory_id)
-
-
-def _edge(edge: Edge) -> memory_pb2.Edge:
-    return memory_pb2.Edge(
-        id=edge.id,
-        source_id=edge.source_id,
-        target_id=edge.target_id,
-        relation=enums.RELATION_NUMBERS[edge.relation],
-        weight=edge.weight,
-        create_time=timestamp(edge.created_at),
-    )
+    return Link(relation=enums.relation(message.relation, field_name="links.relation"), memory_id=message.memory_id)
 
 
 def _usage_event(event: UsageEvent) -> memory_service_pb2.UsageEvent:

@@ -1,9 +1,11 @@
 """The numbers of the contract's enums and the values they stand for. A number that is none of ours is a typed error."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from sidecar.api.v1 import memory_pb2, memory_service_pb2
+from sidecar.api.v1 import graph_service_pb2, memory_pb2, memory_service_pb2
+from sidecar.domain.edge_paths import Direction
 from sidecar.domain.evidence import UsageSource, Valence
 from sidecar.domain.memory import MemoryState, MemoryType, Provenance, Relation
 from sidecar.domain.recall import RecallLeg
@@ -38,6 +40,7 @@ _TYPES: Final = {int(number): value for value, number in TYPE_NUMBERS.items()}
 _STATES: Final = {int(number): value for value, number in STATE_NUMBERS.items()}
 _PROVENANCES: Final = {int(number): value for value, number in PROVENANCE_NUMBERS.items()}
 _RELATIONS: Final = {int(number): value for value, number in RELATION_NUMBERS.items()}
+_DIRECTIONS: Final = {int(graph_service_pb2.Direction.Value(f"DIRECTION_{value.name}")): value for value in Direction}
 _ORDERS: Final = {
     int(memory_service_pb2.ORDER_BY_CREATE_TIME): OrderBy.CREATED_AT,
     int(memory_service_pb2.ORDER_BY_ACCESS_TIME): OrderBy.ACCESSED_AT,
@@ -67,7 +70,7 @@ def provenance(number: int) -> Provenance:
     return _looked_up("provenance", number, _PROVENANCES) or Provenance.AGENT
 
 
-def relation(number: int) -> Relation:
+def relation(number: int, *, field_name: str) -> Relation:
     """Return the relation, which must be given.
 
     Raises:
@@ -75,8 +78,18 @@ def relation(number: int) -> Relation:
     """
     found = _RELATIONS.get(number)
     if found is None:
-        raise UnknownRelationError("links.relation", str(number), tuple(Relation))
+        raise UnknownRelationError(field_name, str(number), tuple(Relation))
     return found
+
+
+def relations(numbers: Iterable[int], *, field_name: str) -> frozenset[Relation]:
+    """Return these relations; see `relation`."""
+    return frozenset(relation(number, field_name=field_name) for number in numbers)
+
+
+def direction(number: int) -> Direction:
+    """Return the direction, both for unspecified."""
+    return _looked_up("direction", number, _DIRECTIONS) or Direction.BOTH
 
 
 def order_by(number: int) -> OrderBy:

@@ -13,24 +13,22 @@ from sidecar.adapters.faiss.snapshots import FaissSnapshots
 from sidecar.adapters.redaction import SecretRedactor
 from sidecar.adapters.sqlite.store import SqliteStore
 from sidecar.adapters.system_clock import SystemClock
-from sidecar.api.v1 import admin_service_pb2_grpc, evidence_service_pb2_grpc, memory_service_pb2_grpc
 from sidecar.client.endpoint import DataFolder
 from sidecar.client.isolation import isolated_python
 from sidecar.config import Settings
 from sidecar.ports import Embedder
 from sidecar.rpc.admin_service import AdminServicer, Identity
 from sidecar.rpc.evidence_service import EvidenceServicer
-from sidecar.rpc.memory_service import MemoryServicer
+from sidecar.server import policies
 from sidecar.server.application import Run
 from sidecar.server.children import SupervisedChild
+from sidecar.server.servicers import Parts, Servicers, build_graph_servicer, build_memory_servicer
+from sidecar.use_cases.auto_link import AutoLink
 from sidecar.use_cases.browse import Browse
 from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.collect_evidence import CollectEvidence
 from sidecar.use_cases.completion import Completion
-from sidecar.use_cases.embed_memories import EmbedMemories, EmbedPolicy
-from sidecar.use_cases.forget import Forget
-from sidecar.use_cases.recall import Recall, RecallPolicy
-from sidecar.use_cases.remember import Remember
+from sidecar.use_cases.embed_memories import EmbedMemories
 from sidecar.use_cases.report_status import ChildStatus, ReportStatus
 from sidecar.use_cases.semantic_index import SemanticIndex
 
@@ -62,12 +60,12 @@ class SidecarApplication:
 
     async def start(self) -> None:
         """See `Application.start`."""
-        settings, clock, catalog = self._settings, self._clock, self._catalog
+        settings = self._settings
         store = await asyncio.to_thread(
-            SqliteStore.open, self._folder.database_path, clock=clock, posting_budget=settings.word_posting_budget
+            SqliteStore.open, self._folder.database_path, clock=self._clock, posting_budget=settings.word_posting_budget
         )
         self._store = store
-        catalog.apply(await store.catalog())
+        self._catalog.apply(await store.catalog())
         semantic = SemanticIndex(
             store=store,
             load_embedder=_embedder_loader(settings),
@@ -76,54 +74,64 @@ class SidecarApplication:
             cache_size=settings.query_cache_size,
         )
         self._semantic = semantic
-        redactor = SecretRedactor()
-        embedding = EmbedMemories(store=store, semantic=semantic, clock=clock, policy=_embed_policy(settings))
-        remember = Remember(
+        parts = Parts(
+            settings=settings,
             store=store,
-            catalog=catalog,
+            catalog=self._catalog,
             semantic=semantic,
-            embedding=embedding,
-            redactor=redactor,
+            redactor=SecretRedactor(),
             completion=self._completion,
-            clock=clock,
+            clock=self._clock,
         )
-        recall = Recall(store=store, catalog=catalog, semantic=semantic, clock=clock, policy=_recall_policy(settings))
-        browse = Browse(store=store, evidence=store)
-        status = ReportStatus(
-            store=store,
-            browse=browse,
-            semantic=semantic,
-            watcher=self._watcher_status,
-            counters=lambda: {"embed_failures": embedding.failures},
-            clock=clock,
-        )
-        memory_servicer = MemoryServicer(
-            remember=remember,
-            recall=recall,
-            browse=browse,
-            forget=Forget(store=store, catalog=catalog, semantic=semantic, recall=recall, completion=self._completion),
-        )
-        evidence_servicer = EvidenceServicer(collect=CollectEvidence(evidence=store, redactor=redactor, clock=clock))
-        admin_servicer = AdminServicer(
-            identity=self._identity(),
-            status=status,
-            store=store,
-            wake_embedding=embedding.wake,
-            request_stop=lambda: self._run.stopper.request("a client asked for it"),
-        )
-
-        def add_servicers(server: grpc.aio.Server) -> None:
-            memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(memory_servicer, server)
-            evidence_service_pb2_grpc.add_EvidenceServiceServicer_to_server(evidence_servicer, server)
-            admin_service_pb2_grpc.add_AdminServiceServicer_to_server(admin_servicer, server)
-
-        self._add_servicers = add_servicers
+        embedding = self._build_services(parts)
         self._tasks = [
             asyncio.create_task(semantic.load(), name="load-meaning"),
             asyncio.create_task(embedding.run(), name="embed-memories"),
         ]
         if settings.watcher:
             self._watcher.start()
+
+    def _build_services(self, parts: Parts) -> EmbedMemories:
+        """Build all that answers calls; return what works in the background for it."""
+        auto_link = AutoLink(
+            graph=parts.store,
+            semantic=parts.semantic,
+            catalog=parts.catalog,
+            policy=policies.auto_link_policy(parts.settings),
+        )
+        embedding = EmbedMemories(
+            store=parts.store,
+            semantic=parts.semantic,
+            clock=parts.clock,
+            policy=policies.embed_policy(parts.settings),
+            link=auto_link.run,
+        )
+        browse = Browse(store=parts.store, evidence=parts.store)
+        status = ReportStatus(
+            store=parts.store,
+            browse=browse,
+            semantic=parts.semantic,
+            watcher=self._watcher_status,
+            counters=lambda: {"embed_failures": embedding.failures, "auto_link_failures": auto_link.failures},
+            clock=parts.clock,
+        )
+        admin_servicer = AdminServicer(
+            identity=self._identity(),
+            status=status,
+            store=parts.store,
+            wake_embedding=embedding.wake,
+            request_stop=lambda: self._run.stopper.request("a client asked for it"),
+        )
+        servicers = Servicers(
+            memory=build_memory_servicer(parts, browse=browse, embedding=embedding, auto_link=auto_link),
+            graph=build_graph_servicer(parts),
+            evidence=EvidenceServicer(
+                collect=CollectEvidence(evidence=parts.store, redactor=parts.redactor, clock=parts.clock)
+            ),
+            admin=admin_servicer,
+        )
+        self._add_servicers = servicers.add_to
+        return embedding
 
     def add_to(self, server: grpc.aio.Server) -> None:
         """See `Application.add_to`."""
@@ -179,22 +187,3 @@ def _sentence_transformers(model: str) -> Embedder:
     from sidecar.adapters.embedders.sentence_transformers import SentenceTransformersEmbedder  # noqa: PLC0415
 
     return SentenceTransformersEmbedder(model)
-
-
-def _embed_policy(settings: Settings) -> EmbedPolicy:
-    return EmbedPolicy(
-        batch_size=settings.embed_batch_size,
-        max_attempts=settings.embed_max_attempts,
-        backoff_s=settings.embed_backoff_s,
-        save_after_writes=settings.index_save_after_writes,
-    )
-
-
-def _recall_policy(settings: Settings) -> RecallPolicy:
-    return RecallPolicy(
-        floor=settings.recall_floor,
-        candidates=settings.candidates,
-        age_half_life_days=settings.age_half_life_days,
-        machine_weight=settings.machine_weight,
-        default_results=settings.default_results,
-    )

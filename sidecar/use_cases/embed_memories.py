@@ -3,14 +3,14 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from sidecar.domain.store_values import EmbedJob
+from sidecar.domain.store_values import Edge, EmbedJob
 from sidecar.errors import EmbedderUnavailableError, StorageError
-from sidecar.ports import Clock, MemoryStore
+from sidecar.ports import Clock, Embedding, MemoryStore
 from sidecar.use_cases.semantic_index import SemanticIndex
 
 _LONGEST_BACKOFF_S: Final = 300.0
@@ -18,6 +18,13 @@ _IDLE_WAIT_S: Final = 1.0
 _REASON_CHARACTERS: Final = 200
 
 log = logging.getLogger(__name__)
+
+Linker = Callable[[int, Embedding], Awaitable[tuple[Edge, ...]]]
+"""Relates the memory of a key and its `(windows, dim)` vectors to others; see `AutoLink.run`."""
+
+
+async def _link_nothing(_key: int, _embedding: Embedding) -> tuple[Edge, ...]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +52,24 @@ class EmbedPolicy:
 class EmbedMemories:
     """Works off the embedding queue. One instance runs at a time."""
 
-    def __init__(self, *, store: MemoryStore, semantic: SemanticIndex, clock: Clock, policy: EmbedPolicy) -> None:
+    def __init__(
+        self,
+        *,
+        store: MemoryStore,
+        semantic: SemanticIndex,
+        clock: Clock,
+        policy: EmbedPolicy,
+        link: Linker = _link_nothing,
+    ) -> None:
+        """Take what is needed; `link` is called for each memory once it can be found by meaning."""
         self._store = store
+        self._link = link
         self._semantic = semantic
         self._clock = clock
         self._policy = policy
         self._wake = asyncio.Event()
-        self._waiters: defaultdict[int, list[asyncio.Future[None]]] = defaultdict(list)
+        self._waiters: defaultdict[int, list[asyncio.Future[tuple[Edge, ...]]]] = defaultdict(list)
+        self._under_way: set[int] = set()
         self._last_write_s = 0.0
         self.failures = 0
 
@@ -60,13 +78,19 @@ class EmbedMemories:
         self._last_write_s = asyncio.get_running_loop().time()
         self._wake.set()
 
-    async def wait_for(self, key: int) -> None:
-        """Return when this memory has been embedded; the caller bounds the wait."""
-        waiter = asyncio.get_running_loop().create_future()
+    async def wait_for(self, key: int) -> tuple[Edge, ...]:
+        """Return when this memory has been embedded, with the relations made by that; the caller bounds the wait.
+
+        There is nothing to wait for, and none of those relations to tell, if it was embedded before.
+        """
+        waiter: asyncio.Future[tuple[Edge, ...]] = asyncio.get_running_loop().create_future()
         self._waiters[key].append(waiter)
         self._wake.set()
         try:
-            await waiter
+            embedded = await self._store.embeddings(self._semantic.model_id, [key])
+            if embedded and key not in self._under_way and not waiter.done():
+                return ()
+            return await waiter
         finally:
             waiters = self._waiters.get(key, [])
             if waiter in waiters:
@@ -124,14 +148,24 @@ class EmbedMemories:
         return True
 
     async def _embed(self, jobs: Sequence[EmbedJob]) -> None:
-        embeddings = await self._semantic.embed([job.content for job in jobs])
-        rows = [(job.key, embedding) for job, embedding in zip(jobs, embeddings, strict=True)]
-        await self._store.save_embeddings(self._semantic.model_id, rows)
-        await self._semantic.add(rows)
-        for job in jobs:
-            for waiter in self._waiters.pop(job.key, []):
-                if not waiter.done():
-                    waiter.set_result(None)
+        keys = [job.key for job in jobs]
+        self._under_way.update(keys)
+        try:
+            embeddings = await self._semantic.embed([job.content for job in jobs])
+            embedded = dict(zip(keys, embeddings, strict=True))
+            stored = await self._store.save_embeddings(self._semantic.model_id, list(embedded.items()))
+            if stored:
+                await self._semantic.add([(key, embedded[key]) for key in stored])
+            # After all of a batch can be found, so that its memories are related to each other too.
+            for key in keys:
+                self._answer(key, await self._link(key, embedded[key]))
+        finally:
+            self._under_way.difference_update(keys)
+
+    def _answer(self, key: int, edges: tuple[Edge, ...]) -> None:
+        for waiter in self._waiters.pop(key, []):
+            if not waiter.done():
+                waiter.set_result(edges)
 
     async def _embed_alone(self, job: EmbedJob) -> None:
         try:

@@ -20,8 +20,9 @@ from sidecar.domain.relevance import FLOOR
 from sidecar.domain.store_values import RankFields, RecallRecord
 from sidecar.domain.text import normalise
 from sidecar.errors import EmptyQueryError, InvalidInputError
-from sidecar.ports import Clock, MemoryStore
+from sidecar.ports import Clock, MemoryStore, ValidationStore
 from sidecar.use_cases.catalog import MemoryCatalog
+from sidecar.use_cases.expand import Expand, ExpandQuery
 from sidecar.use_cases.find_candidates import Candidate, FindCandidates
 from sidecar.use_cases.semantic_index import SemanticIndex
 
@@ -56,6 +57,7 @@ class RecallQuery:
         limit: Most memories; 0 for the default.
         namespace: See `read_scope`.
         is_internal: A look-up of ours: nothing counts as delivered.
+        expand: How related memories are added; None for none of them.
     """
 
     text: str
@@ -67,6 +69,7 @@ class RecallQuery:
     is_internal: bool = False
     created_after: datetime | None = None
     created_before: datetime | None = None
+    expand: ExpandQuery | None = None
 
 
 class Recall:
@@ -80,7 +83,17 @@ class Recall:
         semantic: SemanticIndex,
         clock: Clock,
         policy: RecallPolicy,
+        expand: Expand | None = None,
+        validation: ValidationStore | None = None,
     ) -> None:
+        """Take what is needed.
+
+        Args:
+            expand: Adds related memories; without it there are none.
+            validation: Knows which memories are disputed; without it none is.
+        """
+        self._expand = expand
+        self._validation = validation
         self._find = FindCandidates(
             store=store, catalog=catalog, semantic=semantic, limit=policy.candidates, floor=policy.floor
         )
@@ -93,21 +106,26 @@ class Recall:
 
         Raises:
             EmptyQueryError: If the query is blank.
-            InvalidInputError: If a limit, namespace or fraction is wrong.
+            InvalidInputError: If a limit, depth, namespace or fraction is wrong.
             StorageError: If neither way of finding could answer.
         """
         text = normalise(query.text)[:MAX_QUERY_CHARACTERS]
         if not text:
             raise EmptyQueryError
         limit = _checked_limit(query.limit or self._policy.default_results)
+        if self._expand is not None and query.expand is not None:
+            self._expand.check(query.expand)
         selection = self.selection(caller, query)
         candidates = await self._find.run(text, selection)
         recalled = await self._rank(candidates.found, selection, limit)
         answer = RecallAnswer("", recalled, total_matched=len(candidates.found), degraded=candidates.degraded)
+        if self._expand is not None and query.expand is not None and recalled:
+            answer = replace(answer, expanded=await self._expand.run(caller.owner, recalled, query.expand, selection))
         return answer if query.is_internal else await self._delivered(caller, answer)
 
     async def _delivered(self, caller: Caller, answer: RecallAnswer) -> RecallAnswer:
         """Note that an agent gets this answer, and give it an id."""
+        memories = [found.memory for found in answer.memories] + [found.memory for found in answer.expanded]
         now = self._clock.now()
         recall_id = ids.recall_id(int(now.timestamp() * 1000), self._clock.random_bytes(10))
         await self._store.record_recall(
@@ -118,7 +136,7 @@ class Recall:
                 session=caller.session,
                 project=caller.project,
                 at=now,
-                memory_ids=tuple(recalled.memory.id for recalled in answer.memories),
+                memory_ids=tuple(memory.id for memory in memories),
                 is_degraded=bool(answer.degraded),
             )
         )
@@ -151,7 +169,12 @@ class Recall:
         best = sorted(parts, key=lambda key: (-parts[key].score, -key))
         # A few more than asked, in case one changed since the catalog's mask was made.
         memories = await self._store.fetch(best[: limit + _SPARE], selection)
-        return tuple(RecalledMemory(memory, parts[memory.key]) for memory in memories[:limit])
+        chosen = memories[:limit]
+        disputed = await self._disputed([memory.key for memory in chosen])
+        return tuple(RecalledMemory(memory, parts[memory.key], memory.key in disputed) for memory in chosen)
+
+    async def _disputed(self, keys: Sequence[int]) -> frozenset[int]:
+        return await self._validation.disputed_keys(keys) if self._validation is not None and keys else frozenset()
 
     def _parts(self, candidate: Candidate, fields: RankFields, now: datetime) -> ScoreParts:
         policy = self._policy

@@ -24,10 +24,11 @@ from sidecar.domain.memory import (
 from sidecar.domain.namespace import GLOBAL, NamespaceScope, parse_namespace, project_namespace
 from sidecar.domain.recall import MemoryFilter
 from sidecar.domain.redaction import Redaction
-from sidecar.domain.store_values import AddOutcome, NewMemory
+from sidecar.domain.store_values import AddOutcome, Edge, NewMemory
 from sidecar.domain.words import tokenise
 from sidecar.errors import ContentTooLargeError, EmbedderUnavailableError, InvalidInputError
 from sidecar.ports import Clock, MemoryStore, Redactor
+from sidecar.use_cases.auto_link import BY_DEFAULT, AutoLink, AutoLinkWish
 from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.clean_text import LONG_TEXT_CHARACTERS, CleanText, clean
 from sidecar.use_cases.completion import Completion
@@ -58,15 +59,22 @@ class RememberQuery:
     provenance: Provenance = Provenance.AGENT
     request_key: str = ""
     is_waiting_for_index: bool = False
+    auto_link: AutoLinkWish = BY_DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
 class RememberAnswer:
-    """What became of it. `similar` has (id, cosine) pairs, nearest first, once it is embedded."""
+    """What became of it.
+
+    Attributes:
+        auto_edges: Relations that were made automatically; empty unless it was waited for.
+        similar: (id, cosine) pairs, nearest first, once it is embedded.
+    """
 
     outcome: AddOutcome
     redactions: tuple[Redaction, ...]
     is_indexed: bool
+    auto_edges: tuple[Edge, ...] = ()
     similar: tuple[tuple[str, float], ...] = ()
 
 
@@ -83,8 +91,11 @@ class Remember:
         redactor: Redactor,
         completion: Completion,
         clock: Clock,
+        auto_link: AutoLink | None = None,
     ) -> None:
+        """Take what is needed; without `auto_link` nothing is related by itself."""
         self._store = store
+        self._auto_link = auto_link
         self._catalog = catalog
         self._semantic = semantic
         self._embedding = embedding
@@ -100,20 +111,25 @@ class Remember:
             MemoryNotFoundError: If a link's target does not exist; nothing is stored then.
             StorageError: Or a leaf of it, if the disk refuses.
         """
+        if self._auto_link is not None:
+            self._auto_link.check(query.auto_link)
         cleaned = await self._clean(query)
         new = self._new_memory(caller, query, cleaned)
-        outcome = await self._completion.run(self._add(new))
-        is_indexed = outcome.is_indexed
-        similar: tuple[tuple[str, float], ...] = ()
-        if query.is_waiting_for_index:
-            stored = await self._store.get(caller.owner, outcome.memory_id)
-            is_indexed = is_indexed or await self._wait_for_index(stored.key)
-            similar = await self._similar(caller, new.memory, outcome)
-        return RememberAnswer(outcome, cleaned.findings, is_indexed, similar)
+        outcome = await self._completion.run(self._add(new, query.auto_link))
+        if not query.is_waiting_for_index:
+            return RememberAnswer(outcome, cleaned.findings, outcome.is_indexed)
+        is_new = outcome.memory_id == new.memory.id
+        edges = () if outcome.is_indexed else await self._wait_for_index(caller, outcome, is_new=is_new)
+        similar = await self._similar(caller, new.memory, outcome)
+        is_indexed = edges is not None
+        return RememberAnswer(outcome, cleaned.findings, is_indexed, edges or (), similar)
 
-    async def _add(self, new: NewMemory) -> AddOutcome:
+    async def _add(self, new: NewMemory, wish: AutoLinkWish) -> AddOutcome:
         outcome = await self._store.add(new)
         self._catalog.apply(outcome.changed)
+        if self._auto_link is not None and outcome.memory_id == new.memory.id:
+            # The added one comes first.
+            self._auto_link.expect(outcome.changed[0], wish)
         self._embedding.wake()
         return outcome
 
@@ -165,14 +181,16 @@ class Remember:
             project=caller.project,
         )
 
-    async def _wait_for_index(self, key: int) -> bool:
+    async def _wait_for_index(self, caller: Caller, outcome: AddOutcome, *, is_new: bool) -> tuple[Edge, ...] | None:
+        """Return the relations that were made when it was embedded; None if it was not in time."""
         if not self._semantic.model_id and self._semantic.loaded.is_set():
-            return False
+            return None
+        # The key of a new memory is known at once, and none of its relations are missed.
+        key = outcome.changed[0].key if is_new else (await self._store.get(caller.owner, outcome.memory_id)).key
         try:
-            await asyncio.wait_for(self._embedding.wait_for(key), LONGEST_INDEX_WAIT_S)
+            return await asyncio.wait_for(self._embedding.wait_for(key), LONGEST_INDEX_WAIT_S)
         except TimeoutError:
-            return False
-        return True
+            return None
 
     async def _similar(self, caller: Caller, memory: Memory, outcome: AddOutcome) -> tuple[tuple[str, float], ...]:
         scope = NamespaceScope(tuple(dict.fromkeys((memory.namespace, GLOBAL))))

@@ -139,6 +139,26 @@ class SemanticIndex:
         self._remember_query(text, query)
         return query, hits
 
+    async def nearest_to(self, embedding: Embedding, *, limit: int, allowed: KeyMask | None) -> list[tuple[int, float]]:
+        """Return up to `limit` (key, cosine) pairs near a memory, best first, searched behind all queries.
+
+        Args:
+            embedding: `(windows, dim)` rows of one memory; of each other key its best pair of windows counts.
+
+        Raises:
+            EmbedderUnavailableError: If meaning cannot be searched now.
+        """
+        _, index = self._parts()
+
+        def search() -> list[tuple[int, float]]:
+            best: dict[int, float] = {}
+            for window in embedding:
+                for key, cosine in index.search(window, limit=limit, allowed=allowed):
+                    best[key] = max(cosine, best.get(key, cosine))
+            return sorted(best.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
+
+        return await asyncio.get_running_loop().run_in_executor(self._batch_pool, search)
+
     async def similarities(self, query: Embedding, keys: Sequence[int]) -> dict[int, float]:
         """Return the cosine of those keys that have a vector."""
         _, index = self._parts()

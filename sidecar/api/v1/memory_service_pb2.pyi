@@ -196,11 +196,11 @@ class RememberRequest(_message.Message):
     importance: _builtins.float
     """How much it matters, 0 to 1; unset means 0.5."""
     auto_link: _builtins.bool
-    """Whether near memories are linked in the background; unset means true. Not done yet: no version links by itself so far."""
+    """Whether near memories are linked in the background; unset means the setting `auto_link`, true unless changed."""
     similarity_threshold: _builtins.float
-    """How near, raw cosine, 0 to 1; unset means 0.6. Takes effect with `auto_link`."""
+    """How near, raw cosine, 0 to 1; unset means the setting `auto_link_threshold`, 0.6 unless changed."""
     max_auto_links: _builtins.int
-    """Most automatic links, 0 to 20; unset means 5. Takes effect with `auto_link`."""
+    """Most automatic links, 0 to 20; unset means the setting `auto_link_max`, 5 unless changed."""
     use_llm_classification: _builtins.bool
     """Whether a language model, if one is configured, may refine automatic links; unset means true. Takes effect with
     `auto_link`.
@@ -387,13 +387,15 @@ class RecallRequest(_message.Message):
     min_importance: _builtins.float
     """Only memories at least this important, 0 to 1."""
     include_related: _builtins.bool
-    """Whether related memories are added. Not done yet: `expanded` is empty, and the six fields below change nothing."""
+    """Whether related memories are added; without it the five fields below change nothing."""
     max_depth: _builtins.int
-    """How many relations away, 1 to 5; 0 means 1."""
+    """How many relations away, 1 to 5; 0 means the setting `expand_depth`, 1 unless changed."""
     max_expanded: _builtins.int
-    """Most related memories, 1 to 100; 0 means 20."""
+    """Most related memories, 1 to 100; 0 means the setting `expand_max`, 20 unless changed."""
     decay_factor: _builtins.float
-    """What is left of the relevance after each relation, 0 to 1; unset means 0.7."""
+    """What is left of the relevance after each relation, 0 to 1; unset means the setting `relation_decay`, 0.7 unless
+    changed.
+    """
     include_superseded: _builtins.bool
     """Whether memories that were replaced are returned too."""
     explain: _builtins.bool

@@ -1,0 +1,48 @@
+"""What the settings say to each use case. Picks nothing and opens nothing."""
+
+from sidecar.config import Settings
+from sidecar.use_cases.auto_link import AutoLinkPolicy
+from sidecar.use_cases.embed_memories import EmbedPolicy
+from sidecar.use_cases.expand import ExpandPolicy
+from sidecar.use_cases.inspect_graph import GraphDefaults
+from sidecar.use_cases.recall import RecallPolicy
+
+
+def embed_policy(settings: Settings) -> EmbedPolicy:
+    """Return how the embedding queue is worked off."""
+    return EmbedPolicy(
+        batch_size=settings.embed_batch_size,
+        max_attempts=settings.embed_max_attempts,
+        backoff_s=settings.embed_backoff_s,
+        save_after_writes=settings.index_save_after_writes,
+    )
+
+
+def recall_policy(settings: Settings) -> RecallPolicy:
+    """Return the thresholds of recall."""
+    return RecallPolicy(
+        floor=settings.recall_floor,
+        candidates=settings.candidates,
+        age_half_life_days=settings.age_half_life_days,
+        machine_weight=settings.machine_weight,
+        default_results=settings.default_results,
+    )
+
+
+def expand_policy(settings: Settings) -> ExpandPolicy:
+    """Return how far a recall looks for related memories."""
+    return ExpandPolicy(
+        max_depth=settings.expand_depth, max_expanded=settings.expand_max, decay=settings.relation_decay
+    )
+
+
+def auto_link_policy(settings: Settings) -> AutoLinkPolicy:
+    """Return which relations are made automatically."""
+    return AutoLinkPolicy(
+        is_on=settings.auto_link, threshold=settings.auto_link_threshold, max_links=settings.auto_link_max
+    )
+
+
+def graph_defaults(settings: Settings) -> GraphDefaults:
+    """Return how far looking at the graph goes."""
+    return GraphDefaults(max_depth=settings.graph_depth, decay=settings.relation_decay)

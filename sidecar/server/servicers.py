@@ -1,0 +1,98 @@
+"""Builds the servicers from the parts that the composition root picked."""
+
+from dataclasses import dataclass
+
+import grpc.aio
+
+from sidecar.adapters.sqlite.store import SqliteStore
+from sidecar.api.v1 import (
+    admin_service_pb2_grpc,
+    evidence_service_pb2_grpc,
+    graph_service_pb2_grpc,
+    memory_service_pb2_grpc,
+)
+from sidecar.config import Settings
+from sidecar.ports import Clock, Redactor
+from sidecar.rpc.admin_service import AdminServicer
+from sidecar.rpc.evidence_service import EvidenceServicer
+from sidecar.rpc.graph_service import GraphServicer
+from sidecar.rpc.memory_service import MemoryServicer
+from sidecar.server import policies
+from sidecar.use_cases.auto_link import AutoLink
+from sidecar.use_cases.browse import Browse
+from sidecar.use_cases.catalog import MemoryCatalog
+from sidecar.use_cases.completion import Completion
+from sidecar.use_cases.embed_memories import EmbedMemories
+from sidecar.use_cases.expand import Expand
+from sidecar.use_cases.forget import Forget
+from sidecar.use_cases.inspect_graph import InspectGraph
+from sidecar.use_cases.recall import Recall
+from sidecar.use_cases.relate import Relate
+from sidecar.use_cases.remember import Remember
+from sidecar.use_cases.semantic_index import SemanticIndex
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the use cases are built on."""
+
+    settings: Settings
+    store: SqliteStore
+    catalog: MemoryCatalog
+    semantic: SemanticIndex
+    redactor: Redactor
+    completion: Completion
+    clock: Clock
+
+
+@dataclass(frozen=True)
+class Servicers:
+    """One for each service of the contract."""
+
+    memory: MemoryServicer
+    graph: GraphServicer
+    evidence: EvidenceServicer
+    admin: AdminServicer
+
+    def add_to(self, server: grpc.aio.Server) -> None:
+        """Add them all."""
+        memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(self.memory, server)
+        graph_service_pb2_grpc.add_GraphServiceServicer_to_server(self.graph, server)
+        evidence_service_pb2_grpc.add_EvidenceServiceServicer_to_server(self.evidence, server)
+        admin_service_pb2_grpc.add_AdminServiceServicer_to_server(self.admin, server)
+
+
+def build_memory_servicer(
+    parts: Parts, *, browse: Browse, embedding: EmbedMemories, auto_link: AutoLink
+) -> MemoryServicer:
+    """Return what stores, finds and forgets memories."""
+    store, catalog, semantic = parts.store, parts.catalog, parts.semantic
+    remember = Remember(
+        store=store,
+        catalog=catalog,
+        semantic=semantic,
+        embedding=embedding,
+        redactor=parts.redactor,
+        completion=parts.completion,
+        clock=parts.clock,
+        auto_link=auto_link,
+    )
+    recall = Recall(
+        store=store,
+        catalog=catalog,
+        semantic=semantic,
+        clock=parts.clock,
+        policy=policies.recall_policy(parts.settings),
+        expand=Expand(store=store, graph=store, policy=policies.expand_policy(parts.settings)),
+        validation=store,
+    )
+    forget = Forget(store=store, catalog=catalog, semantic=semantic, recall=recall, completion=parts.completion)
+    return MemoryServicer(remember=remember, recall=recall, browse=browse, forget=forget)
+
+
+def build_graph_servicer(parts: Parts) -> GraphServicer:
+    """Return what relates memories."""
+    return GraphServicer(
+        relate=Relate(graph=parts.store, catalog=parts.catalog, completion=parts.completion),
+        inspect=InspectGraph(store=parts.store, graph=parts.store, defaults=policies.graph_defaults(parts.settings)),
+    )

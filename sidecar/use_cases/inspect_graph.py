@@ -1,0 +1,39 @@
+"""Looks at what is related to a memory. Changes nothing, and nothing counts as delivered."""
+
+from dataclasses import dataclass
+
+from sidecar.domain.expansion import DEFAULT_DECAY
+from sidecar.domain.graph_view import DEFAULT_GRAPH_DEPTH, GraphQuery, GraphView, GraphWalk
+from sidecar.domain.memory import Caller
+from sidecar.ports import GraphStore, MemoryStore
+from sidecar.use_cases.memory_ids import memories_of, require_id
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDefaults:
+    """What holds where the caller says nothing; see `GraphQuery`."""
+
+    max_depth: int = DEFAULT_GRAPH_DEPTH
+    decay: float = DEFAULT_DECAY
+
+
+class InspectGraph:
+    """Reads the graph around a memory."""
+
+    def __init__(self, *, store: MemoryStore, graph: GraphStore, defaults: GraphDefaults) -> None:
+        self.defaults = defaults
+        self._store = store
+        self._graph = graph
+
+    async def run(self, caller: Caller, query: GraphQuery) -> GraphView:
+        """Return what surrounds a memory.
+
+        Raises:
+            InvalidInputError: If the id is missing, or depth or decay is outside its bounds.
+            MemoryNotFoundError: If the memory is not there.
+        """
+        walk = GraphWalk(query)
+        await self._store.get(caller.owner, require_id(query.origin_id))
+        while wanted := walk.wanted():
+            walk.feed(await self._graph.neighbours(caller.owner, wanted))
+        return walk.view(await memories_of(self._store, caller.owner, walk.memory_ids()))
