@@ -11,7 +11,7 @@ from typer._click.core import Command, Context
 from typer.core import TyperGroup
 
 from sidecar import __version__
-from sidecar.cli import lifecycle, reading, status, writing
+from sidecar.cli import activity, context, disputes, graph, health, lifecycle, reading, status, validating, writing
 from sidecar.cli.doctor_command import doctor
 from sidecar.cli.exit_codes import ExitCode, epilog, exit_code_of
 from sidecar.cli.invocation import Globals, HomeOption, JsonOption, Serve
@@ -23,6 +23,8 @@ PROGRAM: Final = "sidecar"
 DEBUG_VARIABLE: Final = "MEMORY_SIDECAR_TRACEBACK"
 
 _DAILY: Final = "Memories"
+_GRAPH: Final = "Relations"
+_HOLDS: Final = "Whether they hold"
 _RUNNING: Final = "The sidecar itself"
 _SHOWING: Final = "Seeing it work"
 # Their imports are heavy, and most runs want neither.
@@ -60,7 +62,7 @@ def build(serve: Serve) -> typer.Typer:
 
     @app.callback()
     def _globals(
-        context: typer.Context,
+        called: typer.Context,
         *,
         home: HomeOption = None,
         as_json: JsonOption = False,
@@ -68,7 +70,7 @@ def build(serve: Serve) -> typer.Typer:
             bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
         ] = False,
     ) -> None:
-        context.obj = Globals(serve, home, as_json)
+        called.obj = Globals(serve, home, as_json)
 
     for panel, name, command in (
         (_DAILY, "remember", writing.remember),
@@ -78,6 +80,22 @@ def build(serve: Serve) -> typer.Typer:
         (_DAILY, "count", reading.count),
         (_DAILY, "forget", writing.forget),
         (_DAILY, "restore", writing.restore),
+        (_DAILY, "context", context.context),
+        (_GRAPH, "relate", graph.relate),
+        (_GRAPH, "unrelate", graph.unrelate),
+        (_GRAPH, "graph", graph.graph),
+        (_HOLDS, "apply", validating.apply),
+        (_HOLDS, "outcome", validating.outcome),
+        (_HOLDS, "validate", validating.validate),
+        (_HOLDS, "history", validating.history),
+        (_HOLDS, "challenge", disputes.challenge),
+        (_HOLDS, "disputes", disputes.disputes),
+        (_HOLDS, "resolve", disputes.resolve),
+        (_HOLDS, "promote", disputes.promote),
+        (_HOLDS, "demote", disputes.demote),
+        (_HOLDS, "contradictions", validating.contradictions),
+        (_HOLDS, "supersedes", validating.supersedes),
+        (_HOLDS, "health", health.health),
         (_RUNNING, "status", status.status),
         (_RUNNING, "doctor", doctor),
         (_RUNNING, "start", lifecycle.start),
@@ -85,6 +103,7 @@ def build(serve: Serve) -> typer.Typer:
         (_RUNNING, "restart", lifecycle.restart),
         (_RUNNING, "mcp", lifecycle.mcp),
         (_SHOWING, "sessions", status.sessions),
+        (_SHOWING, "files", activity.files),
     ):
         app.command(name, rich_help_panel=panel)(command)
     # The server reads its own flags, one for each setting.

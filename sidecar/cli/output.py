@@ -5,7 +5,7 @@ Stored text may hold anything, so all of it passes through `visible`; colours an
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -41,6 +41,11 @@ class Output:
         """Write a paragraph of the result, wrapped at the width of the terminal."""
         self._paragraph(self._results, text, style=style, indent=indent)
 
+    def raw(self, text: str) -> None:
+        """Write a text that another program may read: neither wrapped nor styled, one line feed at its end."""
+        self._results.file.write(visible(text).rstrip("\n") + "\n")
+        self._results.file.flush()
+
     def note(self, text: str) -> None:
         """Tell a person something that is not part of the result."""
         if not self.is_json:
@@ -68,6 +73,15 @@ class Output:
             return
         with self._notes.status(what):
             yield
+
+    @contextmanager
+    def counting(self, what: str) -> Iterator[Callable[[int, int], None]]:
+        """Show a person how far something has come; takes how much is done, and how much there is, 0 if not known."""
+        if self.is_json or not self._notes.is_terminal:
+            yield lambda _done, _total: None
+            return
+        with self._notes.status(what) as status:
+            yield lambda done, total: status.update(f"{what} {done:,}" + (f" of {total:,}" if total else ""))
 
     def error(self, error: SidecarError) -> None:
         """Say what went wrong; as JSON: reason, message, metadata and exit code."""

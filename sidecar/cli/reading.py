@@ -107,9 +107,10 @@ def get(
     if answer.edges:
         call.output.line()
         rows = [
-            (edge.source_id, short_name(pb.Relation.DESCRIPTOR, edge.relation), edge.target_id) for edge in answer.edges
+            (str(edge.id), edge.source_id, short_name(pb.Relation.DESCRIPTOR, edge.relation), edge.target_id)
+            for edge in answer.edges
         ]
-        call.output.table(("from", "relation", "to"), rows)
+        call.output.table(("number", "from", "relation", "to"), rows)
 
 
 def list_memories(

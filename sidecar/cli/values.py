@@ -5,9 +5,11 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
+from sidecar.api.v1 import graph_service_pb2 as graph
 from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
-from sidecar.domain.memory import MemoryState, MemoryType, Provenance
+from sidecar.domain.edge_paths import Direction
+from sidecar.domain.memory import MemoryState, MemoryType, Provenance, Relation
 from sidecar.domain.store_values import OrderBy
 
 ReadNamespaceOption: TypeAlias = Annotated[
@@ -27,6 +29,12 @@ TypesOption: TypeAlias = Annotated[
 MinImportanceOption: TypeAlias = Annotated[
     float, typer.Option("--min-importance", min=0.0, max=1.0, help="Only memories at least this important.")
 ]
+MemoryArgument: TypeAlias = Annotated[str, typer.Argument(help="Id of the memory, `mem_…`.", metavar="ID")]
+RelationsOption: TypeAlias = Annotated[
+    list[Relation] | None,
+    typer.Option("--relation", "-r", help="Only this relation; may be given several times.", show_default="all"),
+]
+YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _ORDERS: Final = {
     OrderBy.CREATED_AT: service.ORDER_BY_CREATE_TIME,
@@ -72,3 +80,18 @@ def links_of(**ids: Sequence[str] | None) -> list[pb.Link]:
         for relation, others in ids.items()
         for memory_id in others or ()
     ]
+
+
+def relation(value: Relation) -> pb.Relation.ValueType:
+    """Return the relation as the contract has it."""
+    return pb.Relation.Value(f"RELATION_{value.name}")
+
+
+def relations(values: Sequence[Relation] | None) -> list[pb.Relation.ValueType]:
+    """Return the relations as the contract has them; none means all."""
+    return [relation(value) for value in values or ()]
+
+
+def direction(value: Direction) -> graph.Direction.ValueType:
+    """Return the direction as the contract has it."""
+    return graph.Direction.Value(f"DIRECTION_{value.name}")

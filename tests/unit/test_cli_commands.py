@@ -20,7 +20,11 @@ from tests.unit.scripted_sidecar import ScriptedSidecar, connect_to
 
 A = "mem_01J8ZQ4T7N9V2B6K3M5X8C0D1F"
 B = "mem_01J8ZQ5A2C4E6G8J0M2P4R6T8W"
-COMMANDS = "remember recall get list count forget restore status doctor start stop restart mcp sessions"
+COMMANDS = (
+    "remember recall get list count forget restore context relate unrelate graph apply outcome validate history "
+    "challenge disputes resolve promote demote contradictions supersedes health status doctor start stop restart mcp "
+    "sessions files"
+)
 
 
 def command(*arguments: str) -> int:
@@ -67,7 +71,7 @@ def test_every_command_is_documented(capsys: pytest.CaptureFixture[str]) -> None
     assert command("--help") == 0
     printed = capsys.readouterr().out
     for name in (*COMMANDS.split(), "serve", "demo", "bench"):
-        assert f" {name} " in printed
+        assert re.search(rf"^│ {name} ", printed, re.MULTILINE), name
         assert re.search(rf"^\|.*`(sidecar )?{name}[` ]", text, re.MULTILINE), name
 
 
