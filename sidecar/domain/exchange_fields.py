@@ -140,6 +140,11 @@ def _written_time(value: object) -> str:
     return value.isoformat()
 
 
+def _as_number(value: object) -> float:
+    assert isinstance(value, float | int), "the record's type says so"
+    return float(value)
+
+
 def _as_object(value: object) -> dict[str, object]:
     assert isinstance(value, Mapping), "the record's type says so"
     return dict(value)
@@ -149,8 +154,8 @@ TEXT: Final = Field(_same, _text, f"text of at most {MAX_TEXT_CHARACTERS} charac
 MEMORY_ID: Final = Field(_same, _memory_id, "`mem_` and 26 characters")
 NAMESPACE: Final = Field(_same, lambda plain: parse_namespace(_text(plain)), "`global` or `project:<name>`")
 CONTENT: Final = Field(_same, _content, f"text of 1 to {MAX_CONTENT_BYTES} bytes of UTF-8")
-NUMBER: Final = Field(_same, _number, "a number")
-FRACTION: Final = Field(_same, _fraction, "a number from 0 to 1")
+NUMBER: Final = Field(_as_number, _number, "a number")
+FRACTION: Final = Field(_as_number, _fraction, "a number from 0 to 1")
 COUNT: Final = Field(_same, _count, "a whole number, 0 or above")
 FLAG: Final = Field(_same, _flag, "true or false")
 TIME: Final = Field(_written_time, _time, "a time with its offset, such as 2026-01-31T12:00:00+00:00")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from sidecar.adapters.in_memory import forgetting
 from sidecar.adapters.in_memory.graph import InMemoryGraph
@@ -25,7 +26,7 @@ from sidecar.domain.store_values import CatalogRow
 from sidecar.domain.validation import Report, ValidationEvent, ValidationOutcome, outcome_event
 from sidecar.errors import DisputeNotFoundError, DisputeResolvedError, MemoryNotFoundError
 
-UID_BYTES = 16
+UID_BYTES: Final = 16
 
 
 class InMemoryReports(InMemoryGraph):

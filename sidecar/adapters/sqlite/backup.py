@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Final
 
 import apsw
 
@@ -10,7 +11,7 @@ from sidecar.adapters.sqlite.upkeep import find_faults
 from sidecar.domain.maintenance import BackUp
 from sidecar.errors import InvalidInputError, StorageError
 
-_JOURNALS = ("-journal", "-wal", "-shm")
+_JOURNALS: Final = ("-journal", "-wal", "-shm")
 
 
 def back_up(database: Path, target: Path) -> BackUp:
@@ -49,14 +50,7 @@ def _take(path: Path, target: Path) -> None:
 def _copy(database: Path, partial: Path) -> int:
     """Write the copy, check it, and return how many memories it has."""
     try:
-        connection = open_reader(database)
-        try:
-            connection.execute("VACUUM INTO ?", (str(partial),))
-        except apsw.Error as error:
-            # Said of the copy: the database itself may lie on another disk.
-            raise storage_error(error, partial, system_errno=connection.system_errno) from error
-        finally:
-            connection.close()
+        _write_copy(database, partial)
         with partial.open("rb+") as copy:
             os.fsync(copy.fileno())
         faults = find_faults(partial)
@@ -72,6 +66,21 @@ def _copy(database: Path, partial: Path) -> int:
             reader.close()
     except (apsw.Error, OSError) as error:
         raise storage_error(error, partial) from error
+
+
+def _write_copy(database: Path, partial: Path) -> None:
+    connection = open_reader(database)
+    try:
+        # The file stays opened for reading only; with this on, the engine would not write the other one either.
+        connection.execute("PRAGMA query_only = OFF").fetchall()
+        connection.execute("VACUUM INTO ?", (str(partial),))
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise storage_error(error, database) from error
+    except apsw.Error as error:
+        # Said of the copy: the database itself may lie on another disk.
+        raise storage_error(error, partial, system_errno=connection.system_errno) from error
+    finally:
+        connection.close()
 
 
 def _remove(path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from sidecar.adapters.sqlite import activity, backup, exporting
 from sidecar.adapters.sqlite.health_rows import HEALTH_PAGES
@@ -19,7 +20,7 @@ from sidecar.domain.store_values import CatalogRow
 from sidecar.domain.words import tokenise
 from sidecar.ports import Clock
 
-UID_BYTES = 16
+UID_BYTES: Final = 16
 
 
 class SqliteMaintenance:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 from sidecar.adapters.sqlite import disputes, graph, validation
 from sidecar.adapters.sqlite.forgetting import ForgetMemories
@@ -18,7 +19,7 @@ from sidecar.domain.store_values import Edge, Forgetting
 from sidecar.domain.validation import Report, ValidationEvent, ValidationOutcome
 from sidecar.ports import Clock
 
-UID_BYTES = 16
+UID_BYTES: Final = 16
 
 
 class SqliteReports:
