@@ -35,9 +35,6 @@ class SidecarError(Exception):
         return error
 
 
-# --- the caller's input ------------------------------------------------------------------------------------------
-
-
 class InvalidInputError(SidecarError):
     """A field's value is not acceptable; the metadata names the field."""
 
@@ -63,9 +60,7 @@ class InvalidNamespaceError(InvalidInputError):
 
     def __init__(self, value: str) -> None:
         super().__init__(
-            "namespace",
-            value,
-            "`global` or `project:<name>`, the name of 1 to 200 letters, digits and . _ - /",
+            "namespace", value, "`global` or `project:<name>`, the name of 1 to 200 letters, digits and . _ - /"
         )
 
 
@@ -372,6 +367,15 @@ class IndexRowError(InternalError):
         SidecarError.__init__(self, f"these vectors cannot be indexed: {problem}", problem=problem)
 
 
+class EmbeddingFailedError(InternalError):
+    """The embedding model failed on this text, while it works on others."""
+
+    reason = "EMBEDDING_FAILED"
+
+    def __init__(self, problem: str) -> None:
+        SidecarError.__init__(self, f"the embedding model failed on this text: {problem}", problem=problem)
+
+
 class CallFailedError(SidecarError):
     """The call failed with a status that no sidecar sends on purpose, such as one of gRPC's own."""
 
@@ -380,15 +384,11 @@ class CallFailedError(SidecarError):
 
 def all_errors() -> tuple[type[SidecarError], ...]:
     """Return every error class, in order of definition."""
-    found: list[type[SidecarError]] = []
 
-    def visit(cls: type[SidecarError]) -> None:
-        found.append(cls)
-        for child in cls.__subclasses__():
-            visit(child)
+    def tree(cls: type[SidecarError]) -> tuple[type[SidecarError], ...]:
+        return (cls, *(error for child in cls.__subclasses__() for error in tree(child)))
 
-    visit(SidecarError)
-    return tuple(found)
+    return tree(SidecarError)
 
 
 def _shown(value: object) -> str:
