@@ -107,7 +107,7 @@ class SidecarApplication:
             identity=self._identity(),
             status=status,
             store=store,
-            wake_embedding=embedding.wake,
+            embedding=embedding,
             request_stop=lambda: self._run.stopper.request("a client asked for it"),
         )
 

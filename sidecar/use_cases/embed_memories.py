@@ -85,6 +85,11 @@ class EmbedMemories:
             if not waiters:
                 self._waiters.pop(key, None)
 
+    @property
+    def is_off(self) -> bool:
+        """Whether nothing will be embedded until the next start: there is no model."""
+        return self._semantic.loaded.is_set() and not self._semantic.model_id
+
     async def all_indexed(self) -> bool:
         """Tell whether everything stored so far can be found by meaning, except what was given up.
 
