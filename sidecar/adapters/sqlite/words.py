@@ -46,7 +46,9 @@ def pack_terms(tokens: Sequence[str]) -> PackedTerms:
     """Return a memory's different terms as `memory_words` holds them, in ascending order."""
     counts = Counter(tokens)
     hashes = np.fromiter(map(term_hash, counts), "<u8", len(counts))
-    packed: PackedTerms = (hashes << COUNT_BITS) | np.fromiter(counts.values(), "<u8", len(counts)).clip(max=MAX_TERM_COUNT)
+    packed: PackedTerms = (hashes << COUNT_BITS) | np.fromiter(counts.values(), "<u8", len(counts)).clip(
+        max=MAX_TERM_COUNT
+    )
     packed.sort()
     return packed
 
