@@ -68,25 +68,32 @@ class HeldSnapshots:
 
 
 class HeldStore(InMemoryStore):
-    """Holds up the answer to a read of vectors, or refuses it."""
+    """Holds up the answer to one kind of read, or refuses that of the keys."""
 
     def __init__(self) -> None:
         super().__init__(clock=SetClock())
+        self.held_read = ""
         self.is_read = asyncio.Event()
         self.may_answer = asyncio.Event()
         self.refusals = 0
 
     async def embeddings(self, model_id: str, keys: Sequence[int]) -> list[tuple[int, Embedding]]:
         rows = await super().embeddings(model_id, keys)
-        self.is_read.set()
-        await self.may_answer.wait()
+        await self._hold("embeddings")
         return rows
 
     async def embedded_keys(self, model_id: str) -> Keys:
         if self.refusals:
             self.refusals -= 1
             raise StorageError("the disk refuses")
-        return await super().embedded_keys(model_id)
+        keys = await super().embedded_keys(model_id)
+        await self._hold("embedded_keys")
+        return keys
+
+    async def _hold(self, read: str) -> None:
+        if read == self.held_read:
+            self.is_read.set()
+            await self.may_answer.wait()
 
 
 def index_over(
@@ -185,13 +192,16 @@ async def test_purge_while_the_saved_index_is_read_is_not_missed(store: InMemory
     assert vector_bytes_in(tmp_path, DOOMED) == []
 
 
-async def test_purge_while_the_index_is_built_is_not_missed(tmp_path: Path) -> None:
-    """A vector that was read before the purge must not be taken in after it."""
+@pytest.mark.parametrize(
+    ("is_saved", "read"), [(True, "embedded_keys"), (False, "embedded_keys"), (False, "embeddings")]
+)
+async def test_purge_while_the_index_is_brought_in_line_is_not_missed(
+    tmp_path: Path, is_saved: bool, read: str
+) -> None:
+    """What was read of the store before the purge, keys or vectors, must not bring a row in, or keep it, after it."""
     store = HeldStore()
-    store.may_answer.set()
-    keys = await filled(store)
-    store.is_read.clear()
-    store.may_answer.clear()
+    keys = await filled(store, FaissSnapshots(tmp_path) if is_saved else None)
+    store.held_read = read
     semantic = index_over(store, FaissSnapshots(tmp_path))
     load = asyncio.create_task(semantic.load())
     await store.is_read.wait()
@@ -202,6 +212,7 @@ async def test_purge_while_the_index_is_built_is_not_missed(tmp_path: Path) -> N
     assert not await semantic.holds(keys[DOOMED])
     assert semantic.status.index_size == 1
     stop(semantic)
+    assert vector_bytes_in(tmp_path, DOOMED) == []
 
 
 async def test_row_purged_just_before_a_kill_leaves_the_disk_at_the_next_start(
@@ -242,7 +253,6 @@ async def test_damaged_vector_is_made_anew(tmp_path: Path) -> None:
 async def test_load_may_be_tried_again() -> None:
     """A disk that refuses for a moment is neither told as ready nor given up, and the model is loaded once."""
     store = HeldStore()
-    store.may_answer.set()
     await filled(store)
     store.refusals = 1
     loads: list[Embedder] = []
