@@ -107,7 +107,7 @@ class Remember:
         similar: tuple[tuple[str, float], ...] = ()
         if query.is_waiting_for_index:
             stored = await self._store.get(caller.owner, outcome.memory_id)
-            is_indexed = is_indexed or await self._wait_for_index(stored.key)
+            is_indexed = await self._wait_for_index(stored.key)
             similar = await self._similar(caller, new.memory, outcome)
         return RememberAnswer(outcome, cleaned.findings, is_indexed, similar)
 
@@ -166,13 +166,10 @@ class Remember:
         )
 
     async def _wait_for_index(self, key: int) -> bool:
-        if not self._semantic.model_id and self._semantic.loaded.is_set():
-            return False
         try:
-            await asyncio.wait_for(self._embedding.wait_for(key), LONGEST_INDEX_WAIT_S)
+            return await asyncio.wait_for(self._embedding.wait_for(key), LONGEST_INDEX_WAIT_S)
         except TimeoutError:
             return False
-        return True
 
     async def _similar(self, caller: Caller, memory: Memory, outcome: AddOutcome) -> tuple[tuple[str, float], ...]:
         scope = NamespaceScope(tuple(dict.fromkeys((memory.namespace, GLOBAL))))
