@@ -33,7 +33,8 @@ install: $(PLAIN) ## Install the sidecar, without torch, into .venv.
 
 $(PLAIN): requirements.lock pyproject.toml | $(BIN)/python
 	@# The development install holds all of the plain one, so there is nothing to add to it.
-	@if [ ! -e $(DEV) ]; then set -ex; \
+	@if [ ! -e $(DEV) ]; then set -e; \
+		echo "Installing into $(VENV): about 150 MB to download, a minute or two. Later runs take seconds."; set -x; \
 		$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements.lock; \
 		$(BIN)/pip install --quiet --no-deps -e .; \
 		$(BIN)/pip check; fi
@@ -45,6 +46,7 @@ demo: install ## Install if needed, then show the main job on recorded sessions.
 setup: $(DEV) ## Install what development and the tests need into .venv.
 
 $(DEV): requirements-dev.lock pyproject.toml tests/architecture/gates/install_torch.py | $(BIN)/python
+	@echo "Installing what the tests need into $(VENV), torch among it: some minutes."
 	$(BIN)/python tests/architecture/gates/install_torch.py $(TORCH_ARGS)
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements-dev.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .

@@ -176,10 +176,7 @@ class Settings:
         POSTING_BUDGET, "Memories that the words of a query may touch; commoner words are left out.", least=1
     )
     age_half_life_days: float = _setting(
-        180.0,
-        "After so long half of what age takes away from a memory is gone; it never takes more than 15 %.",
-        unit="days",
-        least=0.01,
+        180.0, "After so long a memory has lost half of the 15 % that age takes away at most.", unit="days", least=0.01
     )
     machine_weight: float = _setting(0.9, "Factor for memories that a program extracted.", most=1)
 

@@ -7,9 +7,16 @@ import unicodedata
 from typing import Final
 
 _KEPT: Final = frozenset("\n\t")
-# Bidirectional controls, which make a text read otherwise than it is (Trojan Source), and the invisible tag characters.
+# Bidirectional controls, which make a text read otherwise than it is (Trojan Source), and what is not seen at all and
+# carries hidden words: tag characters and the variation selectors beyond the sixteen that emoji use.
 _DECEPTIVE: Final = frozenset(
-    (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF, *range(0xE0000, 0xE0080))
+    (
+        *(0x061C, 0x200B, 0x200E, 0x200F, 0x2060, 0xFEFF),
+        *range(0x202A, 0x202F),
+        *range(0x2066, 0x206A),
+        *range(0xE0000, 0xE0080),
+        *range(0xE0100, 0xE01F0),
+    )
 )
 _HARMFUL_CATEGORIES: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))
 

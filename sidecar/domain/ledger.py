@@ -1,14 +1,15 @@
 """Decides what transcript events mean: which recall showed what to whom, and what was said after it. Pure rules.
 
 The rows are reached through `LedgerRows`, which an adapter implements inside one write transaction for one owner. The
-same events in other batches, orders or repetitions lead to the same rows: calls and answers find each other whichever
-comes first, and whatever was seen before, be it in a copy of the transcript, changes nothing.
+same events in other batches, orders or repetitions lead to the same calls, shown memories and evidence: calls and
+answers find each other whichever comes first, and whatever was seen before, be it in a copy of the transcript, changes
+nothing. Of texts, as much as a judge may need is kept after each recall, and of the rest only the last.
 """
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Protocol, assert_never
 
@@ -30,12 +31,18 @@ from sidecar.domain.evidence import (
     UnknownReason,
 )
 
-MAX_THREAD_BYTES: Final = 256 * 1024
-"""Of slices kept for one thread; a judge could not read more."""
+JOB_BYTES: Final = 32 * 1024
+"""Of texts kept after each recall; a judge could hardly read more. So a later recall gets as much as the first."""
 
 CONTEXT_SLICES: Final = 20
 CONTEXT_BYTES: Final = 8 * 1024
-"""What is kept of a thread that was shown nothing yet."""
+"""What is kept of a thread's last texts that no judge asks for: a recall may be read later than what followed it."""
+
+OWNER_BYTES: Final = 64 * 1024 * 1024
+"""Of all texts of one owner; then the oldest go."""
+
+IDLE_LIFE: Final = timedelta(hours=24)
+"""Texts of a session that no judge waits for are kept so long after its last event."""
 
 UNANSWERED: Final = Shown(ShownState.UNKNOWN, reason=UnknownReason.NO_RESULT)
 
@@ -56,14 +63,14 @@ class Thread:
     Attributes:
         id: The store's own number.
         has_shown: Whether any memory was shown in it.
-        slice_bytes: UTF-8 bytes of the slices it holds.
+        gathered_bytes: UTF-8 bytes of the texts since a memory was shown last.
     """
 
     id: int
     client: str
     session: str
     has_shown: bool
-    slice_bytes: int
+    gathered_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +88,19 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A text to store for the judge."""
+    """A text to store for the judge.
+
+    Attributes:
+        is_context: No job needs it.
+        awaited_call: Id of the call that it answers, while that was not read yet; nobody is given it until then.
+    """
 
     kind: SliceKind
     text: str
     size_bytes: int
     at: datetime
+    is_context: bool = False
+    awaited_call: str = ""
 
 
 class LedgerRows(ConfirmationRows, Protocol):
@@ -121,19 +135,26 @@ class LedgerRows(ConfirmationRows, Protocol):
         ...
 
     def add_shown(self, thread: Thread, memory_id: str, call: Call, *, at: datetime) -> bool:
-        """Note that a call showed a memory, open its judge job if the session has none, and tell whether it is new."""
+        """Note that a call showed a memory, open its judge job if the session has none, and tell whether it is new.
+
+        The thread's `gathered_bytes` start anew, and its context from that time on is context no more.
+        """
         ...
 
     def add_slice(self, thread: Thread, piece: Slice) -> None:
-        """Append a text to a thread."""
+        """Append a text to a thread, and count it in `gathered_bytes` unless it is awaiting its call."""
         ...
 
-    def count_dropped_slice(self, thread_id: int) -> None:
-        """Note that a text was left out for want of room."""
+    def take_awaiting(self, client: str, call_id: str) -> Slice | None:
+        """Remove the text that answered a call before that was read, and return it."""
         ...
 
-    def keep_last_slices(self, thread_id: int, *, count: int, size_bytes: int) -> None:
-        """Delete a thread's oldest slices until no more than that are left; the newest one always stays."""
+    def keep_last_context(self, thread_id: int, *, count: int, size_bytes: int) -> None:
+        """Delete a thread's oldest slices of context until no more are left than that; the newest one always stays."""
+        ...
+
+    def keep_newest_slices(self, *, size_bytes: int) -> None:
+        """Delete the owner's oldest slices until their texts have no more bytes, and count them as dropped."""
         ...
 
 
@@ -223,6 +244,9 @@ def _open_call(
     rows.save_call(client, call)
     tally.recalls += kind is CallKind.RECALL
     if known is not None:
+        text = rows.take_awaiting(client, call_id)
+        if text is not None and kind is CallKind.OTHER:
+            _add_slice(rows, thread, text.kind, text.text, at=text.at)
         _answer_call(rows, thread, call, known.shown, tally, at=known.at, now=now)
     return True
 
@@ -231,10 +255,11 @@ def _take_answer(rows: LedgerRows, event: EvidenceEvent, answer: ToolAnswered, t
     client = event.thread.client
     call = rows.call(client, answer.call_id)
     if call is None:
-        # Clients write from several queues, so an answer may precede its call in the file. Its ids and state wait.
+        # Clients write from several queues, so an answer may precede its call in the file: it waits as a whole.
         thread = rows.thread(event.thread, at=event.at)
         waiting = Call(answer.call_id, thread.id, CallKind.UNSEEN, answer.shown, is_answered=True, at=event.at)
         rows.save_call(client, waiting)
+        _add_slice(rows, thread, SliceKind.TOOL_OUTPUT, answer.text, at=event.at, awaited_call=answer.call_id)
         return
     if call.is_answered:
         return
@@ -272,14 +297,15 @@ def _note_shown(
             tally.used[memory_id] = None
 
 
-def _add_slice(rows: LedgerRows, thread: Thread, kind: SliceKind, text: str, *, at: datetime) -> None:
+def _add_slice(
+    rows: LedgerRows, thread: Thread, kind: SliceKind, text: str, *, at: datetime, awaited_call: str = ""
+) -> None:
     text = text[:MAX_SLICE_CHARACTERS]
     if not text or text.isspace():
         return
     size_bytes = len(text.encode())
-    if thread.has_shown and thread.slice_bytes + size_bytes > MAX_THREAD_BYTES:
-        rows.count_dropped_slice(thread.id)
-        return
-    rows.add_slice(thread, Slice(kind, text, size_bytes, at))
-    if not thread.has_shown:
-        rows.keep_last_slices(thread.id, count=CONTEXT_SLICES, size_bytes=CONTEXT_BYTES)
+    is_context = not thread.has_shown or thread.gathered_bytes + size_bytes > JOB_BYTES
+    rows.add_slice(thread, Slice(kind, text, size_bytes, at, is_context, awaited_call))
+    if is_context:
+        rows.keep_last_context(thread.id, count=CONTEXT_SLICES, size_bytes=CONTEXT_BYTES)
+    rows.keep_newest_slices(size_bytes=OWNER_BYTES)

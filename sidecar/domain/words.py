@@ -32,8 +32,6 @@ to too under until up us very was we were what when where which while who whom w
 """
 STOP_WORDS: Final = frozenset(_STOP_TEXT.split())
 
-_stemmer: Final = snowballstemmer.stemmer("english")
-
 
 def tokenise(text: str) -> tuple[str, ...]:
     """Return the terms of a text in order, with repeats; each is made of letters, digits and underscores only."""
@@ -83,4 +81,5 @@ def _term(word: str) -> str:
     """Return the stem of a word, empty for a stop word."""
     if word in STOP_WORDS:
         return ""
-    return str(_stemmer.stemWord(word)) if _STEMMED.fullmatch(word) else word
+    # Made anew each time: a stemmer keeps its state in itself, and terms are made on several threads.
+    return str(snowballstemmer.stemmer("english").stemWord(word)) if _STEMMED.fullmatch(word) else word

@@ -12,7 +12,7 @@ from sidecar.errors.availability import (
     UnavailableError,
 )
 from sidecar.errors.base import DOMAIN, SidecarError
-from sidecar.errors.faults import CallFailedError, IndexRowError, InternalError
+from sidecar.errors.faults import CallFailedError, EmbeddingFailedError, IndexRowError, InternalError
 from sidecar.errors.input import (
     ContentTooLargeError,
     EmptyQueryError,
@@ -51,6 +51,7 @@ __all__ = [
     "DuplicateMemoryError",
     "EdgeNotFoundError",
     "EmbedderUnavailableError",
+    "EmbeddingFailedError",
     "EmptyQueryError",
     "IndexRowError",
     "InternalError",

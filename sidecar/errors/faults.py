@@ -24,6 +24,15 @@ class IndexRowError(InternalError):
         SidecarError.__init__(self, f"these vectors cannot be indexed: {problem}", problem=problem)
 
 
+class EmbeddingFailedError(InternalError):
+    """The embedding model failed on this text, while it works on others."""
+
+    reason = "EMBEDDING_FAILED"
+
+    def __init__(self, problem: str) -> None:
+        SidecarError.__init__(self, f"the embedding model failed on this text: {problem}", problem=problem)
+
+
 class CallFailedError(SidecarError):
     """The call failed with a status that no sidecar sends on purpose, such as one of gRPC's own."""
 

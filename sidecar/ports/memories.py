@@ -141,7 +141,8 @@ class MemoryStore(Protocol):
         """Store a memory with its words, links, in-band claims and an embed job.
 
         An active memory with the same owner, namespace and content hash makes it a duplicate: the existing id is
-        returned and nothing changes. `supersedes` links set the target to superseded with a pointer to the new memory.
+        returned, its fields stay, and links that are new are added to it. `supersedes` links set the target to
+        superseded with a pointer to the new memory.
 
         Raises:
             MemoryNotFoundError: If a link's target does not exist or is forgotten; nothing is stored then.

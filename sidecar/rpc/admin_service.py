@@ -15,6 +15,7 @@ from sidecar.errors import InvalidInputError
 from sidecar.ports import MemoryStore
 from sidecar.rpc.convert import timestamp
 from sidecar.rpc.credentials import current_owner
+from sidecar.use_cases.embed_memories import EmbedMemories
 from sidecar.use_cases.report_status import ReportStatus, Status
 from sidecar.use_cases.semantic_index import SemanticState
 
@@ -56,13 +57,13 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
         status: ReportStatus,
         store: MemoryStore,
         request_stop: Callable[[], None],
-        wake_embedding: Callable[[], None],
+        embedding: EmbedMemories,
     ) -> None:
         self._identity = identity
         self._status = status
         self._store = store
         self._request_stop = request_stop
-        self._wake_embedding = wake_embedding
+        self._embedding = embedding
 
     async def GetStatus(
         self, request: pb.GetStatusRequest, context: grpc.aio.ServicerContext[pb.GetStatusRequest, pb.GetStatusResponse]
@@ -90,9 +91,10 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
             raise InvalidInputError("timeout", f"{timeout_s:g} s", f"0 to {LONGEST_WAIT_S:g} s")
         deadline = time.monotonic() + timeout_s
         while True:
-            jobs = await self._store.job_counts()
-            if not jobs.pending or time.monotonic() >= deadline:
-                return pb.WaitForIndexResponse(done=not jobs.pending, pending=jobs.pending, parked=jobs.parked)
+            is_done = await self._embedding.all_indexed()
+            if is_done or self._embedding.is_off or time.monotonic() >= deadline:
+                jobs = await self._store.job_counts()
+                return pb.WaitForIndexResponse(done=is_done, pending=jobs.pending, parked=jobs.parked)
             await asyncio.sleep(_POLL_S)
 
     async def RetryParked(
@@ -102,7 +104,7 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
     ) -> pb.RetryParkedResponse:
         """Tries again to embed what was given up."""
         retried = await self._store.retry_parked()
-        self._wake_embedding()
+        self._embedding.wake()
         return pb.RetryParkedResponse(retried=retried)
 
 

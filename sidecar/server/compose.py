@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import grpc.aio
 
+from sidecar.adapters.embedders.child_process import PythonCommand
 from sidecar.adapters.embedders.minilm_onnx import OnnxMiniLmEmbedder
 from sidecar.adapters.faiss.flat import FaissVectorIndex
 from sidecar.adapters.faiss.snapshots import FaissSnapshots
@@ -14,13 +16,14 @@ from sidecar.adapters.redaction import SecretRedactor
 from sidecar.adapters.sqlite.store import SqliteStore
 from sidecar.adapters.system_clock import SystemClock
 from sidecar.client.endpoint import DataFolder
-from sidecar.client.isolation import isolated_python
+from sidecar.client.isolation import isolated_environment, isolated_python
 from sidecar.config import Settings
 from sidecar.ports import Embedder
 from sidecar.rpc.admin_service import AdminServicer, Identity
 from sidecar.rpc.evidence_service import EvidenceServicer
 from sidecar.server import policies
 from sidecar.server.application import Run
+from sidecar.server.background import SupervisedTask
 from sidecar.server.children import SupervisedChild
 from sidecar.server.servicers import Parts, Servicers, build_graph_servicer, build_memory_servicer
 from sidecar.use_cases.auto_link import AutoLink
@@ -34,6 +37,8 @@ from sidecar.use_cases.semantic_index import SemanticIndex
 
 _WATCHER_LOG: Final = "watcher.log"
 _CLAUDE_CONFIG: Final = "CLAUDE_CONFIG_DIR"
+# Its clients lose their connection at every stop, and gRPC would fill the watcher's log with that.
+_QUIET_GRPC: Final = {"GRPC_VERBOSITY": "ERROR"}
 
 
 class SidecarApplication:
@@ -46,7 +51,7 @@ class SidecarApplication:
         self._clock = SystemClock()
         self._catalog = MemoryCatalog()
         self._completion = Completion()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: tuple[SupervisedTask, ...] = ()
         self._store: SqliteStore | None = None
         self._semantic: SemanticIndex | None = None
         self._watcher = _watcher(settings, self._folder)
@@ -56,7 +61,7 @@ class SidecarApplication:
     def problems(self) -> Sequence[str]:
         """See `Application.problems`."""
         problem = self._semantic.status.problem if self._semantic is not None else ""
-        return (problem,) if problem else ()
+        return tuple(dict.fromkeys(filter(None, (problem, *self._task_problems()))))
 
     async def start(self) -> None:
         """See `Application.start`."""
@@ -66,14 +71,7 @@ class SidecarApplication:
         )
         self._store = store
         self._catalog.apply(await store.catalog())
-        semantic = SemanticIndex(
-            store=store,
-            load_embedder=_embedder_loader(settings),
-            new_index=FaissVectorIndex,
-            snapshots=FaissSnapshots(self._folder.index_folder) if settings.index_snapshot else None,
-            cache_size=settings.query_cache_size,
-        )
-        self._semantic = semantic
+        self._semantic = semantic = self._semantic_index(store)
         parts = Parts(
             settings=settings,
             store=store,
@@ -84,11 +82,10 @@ class SidecarApplication:
             clock=self._clock,
         )
         embedding = self._build_services(parts)
-        self._tasks = [
-            asyncio.create_task(semantic.load(), name="load-meaning"),
-            asyncio.create_task(embedding.run(), name="embed-memories"),
-        ]
-        if settings.watcher:
+        self._tasks = _tasks(semantic, embedding)
+        for task in self._tasks:
+            task.start()
+        if settings.watcher and watched_clients(settings):
             self._watcher.start()
 
     def _build_services(self, parts: Parts) -> EmbedMemories:
@@ -112,14 +109,19 @@ class SidecarApplication:
             browse=browse,
             semantic=parts.semantic,
             watcher=self._watcher_status,
-            counters=lambda: {"embed_failures": embedding.failures, "auto_link_failures": auto_link.failures},
+            problems=self._task_problems,
+            counters=lambda: {
+                "embed_failures": embedding.failures,
+                "auto_link_failures": auto_link.failures,
+                **self._task_failures(),
+            },
             clock=parts.clock,
         )
         admin_servicer = AdminServicer(
             identity=self._identity(),
             status=status,
             store=parts.store,
-            wake_embedding=embedding.wake,
+            embedding=embedding,
             request_stop=lambda: self._run.stopper.request("a client asked for it"),
         )
         servicers = Servicers(
@@ -141,17 +143,36 @@ class SidecarApplication:
 
     async def stop(self) -> None:
         """See `Application.stop`."""
-        await self._watcher.stop()
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        if self._semantic is not None:
-            await self._semantic.save()
-            await asyncio.to_thread(self._semantic.close)
-        if self._store is not None:
-            await self._store.close()
+        async with contextlib.AsyncExitStack() as closing:
+            # Last in, first out. One that fails does not keep the next from being closed; it is raised in the end.
+            if self._store is not None:
+                closing.push_async_callback(self._store.close)
+            if self._semantic is not None:
+                closing.push_async_callback(asyncio.to_thread, self._semantic.close)
+                closing.push_async_callback(self._semantic.save)
+                closing.push_async_callback(asyncio.to_thread, self._semantic.abort)
+            for task in self._tasks:
+                closing.push_async_callback(task.stop)
+            closing.push_async_callback(self._completion.finish)
+            closing.push_async_callback(self._watcher.stop)
+
+    def _semantic_index(self, store: SqliteStore) -> SemanticIndex:
+        settings = self._settings
+        model = _model_load(settings)
+        return SemanticIndex(
+            store=store,
+            load_embedder=model.run,
+            abort_load=model.abort,
+            new_index=FaissVectorIndex,
+            snapshots=FaissSnapshots(self._folder.index_folder) if settings.index_snapshot else None,
+            cache_size=settings.query_cache_size,
+        )
+
+    def _task_problems(self) -> tuple[str, ...]:
+        return tuple(task.problem for task in self._tasks if task.problem)
+
+    def _task_failures(self) -> dict[str, int]:
+        return {"background_failures": sum(task.failures for task in self._tasks)}
 
     def _identity(self) -> Identity:
         return Identity(
@@ -167,23 +188,45 @@ class SidecarApplication:
         return ChildStatus(str(report.state), report.pid, report.restarts, report.problem)
 
 
+def watched_clients(settings: Settings) -> tuple[str, ...]:
+    """Return the names in the setting `watch_clients`; none means that no transcripts are read."""
+    names = (name.strip() for name in settings.watch_clients.split(","))
+    return tuple(name for name in names if name)
+
+
 def _watcher(settings: Settings, folder: DataFolder) -> SupervisedChild:
     command = [*isolated_python(), "-m", "client_plugins.kit.watcher", "--home", str(folder.home)]
-    command += ["--clients", settings.watch_clients]
-    environment = {_CLAUDE_CONFIG: settings.claude_config_dir} if settings.claude_config_dir else {}
+    command += ["--clients", *watched_clients(settings)]
+    environment = dict(_QUIET_GRPC)
+    if settings.claude_config_dir:
+        environment[_CLAUDE_CONFIG] = settings.claude_config_dir
     return SupervisedChild("watcher", command, log_path=folder.log_folder / _WATCHER_LOG, environment=environment)
 
 
-def _embedder_loader(settings: Settings) -> Callable[[], Embedder] | None:
+def _tasks(semantic: SemanticIndex, embedding: EmbedMemories) -> tuple[SupervisedTask, ...]:
+    loading = SupervisedTask(
+        "load-meaning", semantic.load, consequence="memories are found by words only", on_give_up=semantic.switch_off
+    )
+    return loading, SupervisedTask("embed-memories", embedding.run, consequence="new memories are found by words only")
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelLoad:
+    """How the embedder is loaded, and how that is called off where it takes long."""
+
+    run: Callable[[], Embedder] | None
+    abort: Callable[[], None] | None = None
+
+
+def _model_load(settings: Settings) -> _ModelLoad:
     if settings.embedder == "none":
-        return None
+        return _ModelLoad(None)
     if settings.embedder == "sentence-transformers":
-        return lambda: _sentence_transformers(settings.embedder_model)
-    return OnnxMiniLmEmbedder
+        # Imported for those alone who installed the extra.
+        from sidecar.adapters.embedders import sentence_transformers  # noqa: PLC0415
 
-
-def _sentence_transformers(model: str) -> Embedder:
-    # Imported for those alone who installed the extra.
-    from sidecar.adapters.embedders.sentence_transformers import SentenceTransformersEmbedder  # noqa: PLC0415
-
-    return SentenceTransformersEmbedder(model)
+        model = settings.embedder_model or sentence_transformers.DEFAULT_MODEL
+        python = PythonCommand(isolated_python(), isolated_environment())
+        embedder = sentence_transformers.SentenceTransformersEmbedder(model, python=python)
+        return _ModelLoad(embedder.load, embedder.close)
+    return _ModelLoad(OnnxMiniLmEmbedder)

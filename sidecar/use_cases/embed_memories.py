@@ -9,13 +9,16 @@ from datetime import timedelta
 from typing import Final
 
 from sidecar.domain.store_values import Edge, EmbedJob
-from sidecar.errors import EmbedderUnavailableError, StorageError
+from sidecar.errors import EmbedderUnavailableError, StorageError, TooManyRequestsError
 from sidecar.ports import Clock, Embedding, MemoryStore
 from sidecar.use_cases.semantic_index import SemanticIndex
 
 _LONGEST_BACKOFF_S: Final = 300.0
 _IDLE_WAIT_S: Final = 1.0
 _REASON_CHARACTERS: Final = 200
+_NOT_THE_TEXTS_FAULT: Final = (EmbedderUnavailableError, StorageError, TooManyRequestsError)
+
+_Rows = list[tuple[int, Embedding]]
 
 log = logging.getLogger(__name__)
 
@@ -68,9 +71,9 @@ class EmbedMemories:
         self._clock = clock
         self._policy = policy
         self._wake = asyncio.Event()
-        self._waiters: defaultdict[int, list[asyncio.Future[tuple[Edge, ...]]]] = defaultdict(list)
-        self._under_way: set[int] = set()
+        self._waiters: defaultdict[int, list[asyncio.Future[bool]]] = defaultdict(list)
         self._last_write_s = 0.0
+        self._is_adding = False
         self.failures = 0
 
     def wake(self) -> None:
@@ -78,25 +81,42 @@ class EmbedMemories:
         self._last_write_s = asyncio.get_running_loop().time()
         self._wake.set()
 
-    async def wait_for(self, key: int) -> tuple[Edge, ...]:
-        """Return when this memory has been embedded, with the relations made by that; the caller bounds the wait.
+    async def wait_for(self, key: int) -> bool:
+        """Return whether a memory can be found by meaning, as soon as that is decided; the caller bounds the wait.
 
-        There is nothing to wait for, and none of those relations to tell, if it was embedded before.
+        At once if it can be already, or if there is no model. False also if it is given up or purged while we wait.
         """
-        waiter: asyncio.Future[tuple[Edge, ...]] = asyncio.get_running_loop().create_future()
+        await self._semantic.loaded.wait()
+        if not self._semantic.model_id:
+            return False
+        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiters[key].append(waiter)
         self._wake.set()
         try:
-            embedded = await self._store.embeddings(self._semantic.model_id, [key])
-            if embedded and key not in self._under_way and not waiter.done():
-                return ()
-            return await waiter
+            # Asked only now: what is indexed after the answer finds the waiter.
+            return await self._semantic.holds(key) or await waiter
         finally:
             waiters = self._waiters.get(key, [])
             if waiter in waiters:
                 waiters.remove(waiter)
             if not waiters:
                 self._waiters.pop(key, None)
+
+    @property
+    def is_off(self) -> bool:
+        """Whether nothing will be embedded until the next start: there is no model."""
+        return self._semantic.loaded.is_set() and not self._semantic.model_id
+
+    async def all_indexed(self) -> bool:
+        """Tell whether everything stored so far can be found by meaning, except what was given up.
+
+        False without a model, also while it is being loaded.
+        """
+        if not self._semantic.model_id:
+            return False
+        counts = await self._store.job_counts()
+        # Looked at last: a job ends when its vector is stored, a moment before the index has it.
+        return not counts.pending and not self._is_adding
 
     async def run(self) -> None:
         """Work until cancelled. Without a model it ends, and the jobs stay for a later start."""
@@ -106,9 +126,11 @@ class EmbedMemories:
             try:
                 if is_idle:
                     await self._settle()
+                # Before the queue is read: whatever is stored from here on wakes us again.
+                self._wake.clear()
                 worked = await self._work_off_batch()
-            except (EmbedderUnavailableError, StorageError) as error:
-                # Not the texts' fault: nothing is counted against them, and the queue waits.
+            except _NOT_THE_TEXTS_FAULT as error:
+                # Nothing is counted against the texts, and the queue waits.
                 self.failures += 1
                 log.warning("embedding waits", extra={"reason": error.reason})
                 worked = False
@@ -119,64 +141,90 @@ class EmbedMemories:
                 await self._idle()
 
     async def _idle(self) -> None:
-        self._wake.clear()
         try:
             await asyncio.wait_for(self._wake.wait(), _IDLE_WAIT_S)
         except TimeoutError:
+            # Jobs that failed become due without anybody waking us.
             return
 
     async def _settle(self) -> None:
         """Wait for a pause between writes, unless somebody waits for a vector."""
         now = asyncio.get_running_loop().time
         deadline = now() + self._policy.longest_settle_s
-        while not self._waiters and now() < min(deadline, self._last_write_s + self._policy.settle_s):
-            await asyncio.sleep(self._policy.settle_s / 2)
+        while True:
+            rest_s = min(deadline, self._last_write_s + self._policy.settle_s) - now()
+            if self._waiters or rest_s <= 0:
+                return
+            await asyncio.sleep(min(rest_s, self._policy.settle_s / 2))
 
     async def _work_off_batch(self) -> bool:
         jobs = await self._store.due_jobs(now=self._clock.now(), limit=self._policy.batch_size)
         if not jobs:
             return False
-        try:
-            await self._embed(jobs)
-        except (EmbedderUnavailableError, StorageError):
-            raise
-        except Exception:  # noqa: BLE001 - tried again below, where it is recorded
-            # One bad text fails the whole call: try each alone to find it. What raises for a text is up to the model.
-            log.warning("embedding a batch failed; trying its texts one by one", extra={"batch": len(jobs)})
-            for job in jobs:
-                await self._embed_alone(job)
+        rows = await self._embed(jobs)
+        if rows:
+            await self._keep(rows)
         return True
 
-    async def _embed(self, jobs: Sequence[EmbedJob]) -> None:
-        keys = [job.key for job in jobs]
-        self._under_way.update(keys)
-        try:
-            embeddings = await self._semantic.embed([job.content for job in jobs])
-            embedded = dict(zip(keys, embeddings, strict=True))
-            stored = await self._store.save_embeddings(self._semantic.model_id, list(embedded.items()))
-            if stored:
-                await self._semantic.add([(key, embedded[key]) for key in stored])
-            # After all of a batch can be found, so that its memories are related to each other too.
-            for key in keys:
-                self._answer(key, await self._link(key, embedded[key]))
-        finally:
-            self._under_way.difference_update(keys)
+    async def _embed(self, jobs: Sequence[EmbedJob]) -> _Rows:
+        """Return the vectors of those jobs whose text the model takes."""
+        if len(jobs) > 1:
+            try:
+                embeddings = await self._semantic.embed([job.content for job in jobs])
+                return [(job.key, embedding) for job, embedding in zip(jobs, embeddings, strict=True)]
+            except Exception as error:  # noqa: BLE001 - what raises for a bad text is up to the model; tried again below
+                log.warning(
+                    "embedding a batch failed; trying its texts one by one",
+                    extra={"batch": len(jobs), "error": type(error).__name__},
+                )
+                await self._semantic.probe()
+        rows: _Rows = []
+        for job in jobs:
+            rows += await self._embed_alone(job)
+        return rows
 
-    def _answer(self, key: int, edges: tuple[Edge, ...]) -> None:
+    async def _embed_alone(self, job: EmbedJob) -> _Rows:
+        try:
+            (embedding,) = await self._semantic.embed([job.content])
+        except Exception as error:  # noqa: BLE001 - recorded with the job: a poison text is parked, and visible
+            # Whatever the error says: a text that ends the model's process looks like an outage too.
+            await self._semantic.probe()
+            await self._note_failure(job, f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS])
+            return []
+        return [(job.key, embedding)]
+
+    async def _note_failure(self, job: EmbedJob, reason: str) -> None:
+        self.failures += 1
+        wait_s = min(self._policy.backoff_s * 2.0**job.attempts, _LONGEST_BACKOFF_S)
+        is_last = job.attempts + 1 >= self._policy.max_attempts
+        next_try = None if is_last else self._clock.now() + timedelta(seconds=wait_s)
+        await self._store.fail_job(job.key, reason=reason, next_try_at=next_try)
+        if is_last:
+            self._answer_waiters(job.key, is_indexed=False)
+
+    async def _keep(self, rows: _Rows) -> None:
+        model_id = self._semantic.model_id
+        self._is_adding = True
+        try:
+            kept = await self._store.save_embeddings(model_id, rows)
+            added = await self._add([row for row in rows if row[0] in kept], model_id)
+        finally:
+            self._is_adding = False
+        # After all of a batch can be found, so that its memories are related to each other too.
+        for key, embedding in rows:
+            if key in added:
+                await self._link(key, embedding)
+            self._answer_waiters(key, is_indexed=key in added)
+
+    async def _add(self, rows: _Rows, model_id: str) -> frozenset[int]:
+        try:
+            return await self._semantic.add(rows)
+        except Exception:
+            # Their jobs are done, so nothing else would bring them into the index before the next start.
+            await self._store.requeue(model_id, [key for key, _ in rows])
+            raise
+
+    def _answer_waiters(self, key: int, *, is_indexed: bool) -> None:
         for waiter in self._waiters.pop(key, []):
             if not waiter.done():
-                waiter.set_result(edges)
-
-    async def _embed_alone(self, job: EmbedJob) -> None:
-        try:
-            await self._embed([job])
-        except (EmbedderUnavailableError, StorageError):
-            raise
-        except Exception as error:  # noqa: BLE001 - recorded with the job: a poison text is parked, and visible
-            self.failures += 1
-            attempts = job.attempts + 1
-            reason = f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS]
-            wait_s = min(self._policy.backoff_s * 2.0**job.attempts, _LONGEST_BACKOFF_S)
-            is_last = attempts >= self._policy.max_attempts
-            next_try = None if is_last else self._clock.now() + timedelta(seconds=wait_s)
-            await self._store.fail_job(job.key, reason=reason, next_try_at=next_try)
+                waiter.set_result(is_indexed)

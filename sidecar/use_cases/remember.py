@@ -118,11 +118,11 @@ class Remember:
         outcome = await self._completion.run(self._add(new, query.auto_link))
         if not query.is_waiting_for_index:
             return RememberAnswer(outcome, cleaned.findings, outcome.is_indexed)
-        is_new = outcome.memory_id == new.memory.id
-        edges = () if outcome.is_indexed else await self._wait_for_index(caller, outcome, is_new=is_new)
+        stored = await self._store.get(caller.owner, outcome.memory_id)
+        is_indexed = await self._wait_for_index(stored.key)
+        edges = await self._automatic_edges(caller, outcome.memory_id, query.links) if is_indexed else ()
         similar = await self._similar(caller, new.memory, outcome)
-        is_indexed = edges is not None
-        return RememberAnswer(outcome, cleaned.findings, is_indexed, edges or (), similar)
+        return RememberAnswer(outcome, cleaned.findings, is_indexed, edges, similar)
 
     async def _add(self, new: NewMemory, wish: AutoLinkWish) -> AddOutcome:
         outcome = await self._store.add(new)
@@ -181,16 +181,16 @@ class Remember:
             project=caller.project,
         )
 
-    async def _wait_for_index(self, caller: Caller, outcome: AddOutcome, *, is_new: bool) -> tuple[Edge, ...] | None:
-        """Return the relations that were made when it was embedded; None if it was not in time."""
-        if not self._semantic.model_id and self._semantic.loaded.is_set():
-            return None
-        # The key of a new memory is known at once, and none of its relations are missed.
-        key = outcome.changed[0].key if is_new else (await self._store.get(caller.owner, outcome.memory_id)).key
+    async def _wait_for_index(self, key: int) -> bool:
         try:
             return await asyncio.wait_for(self._embedding.wait_for(key), LONGEST_INDEX_WAIT_S)
         except TimeoutError:
-            return None
+            return False
+
+    async def _automatic_edges(self, caller: Caller, memory_id: str, declared: tuple[Link, ...]) -> tuple[Edge, ...]:
+        named = {(link.relation, link.memory_id) for link in declared}
+        edges = await self._store.edges(caller.owner, memory_id)
+        return tuple(e for e in edges if e.source_id == memory_id and (e.relation, e.target_id) not in named)
 
     async def _similar(self, caller: Caller, memory: Memory, outcome: AddOutcome) -> tuple[tuple[str, float], ...]:
         scope = NamespaceScope(tuple(dict.fromkeys((memory.namespace, GLOBAL))))

@@ -1,6 +1,6 @@
 """Tells how the sidecar is: what answers, what waits, what is wrong and what to do about it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -57,12 +57,15 @@ class ReportStatus:
         watcher: Callable[[], ChildStatus],
         counters: Callable[[], dict[str, int]],
         clock: Clock,
+        problems: Callable[[], Sequence[str]] = tuple,
     ) -> None:
+        """Take what is asked; `problems` are those of the tasks behind it all."""
         self._store = store
         self._browse = browse
         self._semantic = semantic
         self._watcher = watcher
         self._counters = counters
+        self._problems = problems
         self._clock = clock
         self._started_at = clock.now()
 
@@ -75,7 +78,7 @@ class ReportStatus:
         now = self._clock.now()
         parked = await self._store.parked_jobs(limit=PARKED_SHOWN)
         return Status(
-            problems=_problems(jobs, store, self._semantic.status, watcher, now),
+            problems=(*_problems(jobs, store, self._semantic.status, watcher, now), *self._problems()),
             memory_count=counts.total,
             jobs=jobs,
             parked=tuple(parked),

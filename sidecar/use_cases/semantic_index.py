@@ -1,26 +1,26 @@
 """Finds memories by meaning: owns the embedder and the vector index, and says plainly when they cannot answer.
 
 Both are loaded in the background, so that the sidecar serves full text at once. The index is a cache of the store's
-vectors: whatever it is loaded from, it is compared with the store before it answers.
+vectors: whatever it is loaded from, it is compared with the store before it answers; see `index_upkeep`.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
 from sidecar.domain.model import ModelFingerprint
-from sidecar.errors import EmbedderUnavailableError, StorageError
-from sidecar.ports import Embedder, Embedding, KeyMask, Keys, MemoryStore, VectorIndex
+from sidecar.errors import EmbedderUnavailableError, EmbeddingFailedError
+from sidecar.ports import Embedder, Embedding, KeyMask, MemoryStore, VectorIndex
+from sidecar.use_cases.index_upkeep import IndexSnapshots, IndexUpkeep, is_indexable
 
-_PAGE: Final = 4096
-"""Vectors read from the store at once: about 6 MB of 384 numbers."""
+_PROBE: Final = "Is this model well?"
 
 log = logging.getLogger(__name__)
 
@@ -31,34 +31,6 @@ class SemanticState(StrEnum):
     LOADING = "loading"
     READY = "ready"
     OFF = "off"
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedIndex:
-    """An index read from disk, or the reason why there is none."""
-
-    index: VectorIndex | None
-    reason: str
-
-
-class IndexSnapshots(Protocol):
-    """Keeps the index on disk between runs. A bad file is a reason, never an error."""
-
-    def load(self, model_id: str, dim: int) -> LoadedIndex:
-        """Return the saved index of this model if there is not the least doubt about it."""
-        ...
-
-    def save(self, index: VectorIndex, model_id: str) -> None:
-        """Replace the saved index.
-
-        Raises:
-            StorageError: If the disk refuses; the old one is still there.
-        """
-        ...
-
-    def discard(self) -> None:
-        """Remove the saved index, so that no byte of a purged memory stays."""
-        ...
 
 
 @dataclass(slots=True)
@@ -73,7 +45,7 @@ class SemanticStatus:
     rebuild_reason: str = ""
     cache_hits: int = 0
     cache_lookups: int = 0
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: Mapping[str, int] = field(default_factory=dict)
 
 
 class SemanticIndex:
@@ -87,6 +59,7 @@ class SemanticIndex:
         new_index: Callable[[int], VectorIndex],
         snapshots: IndexSnapshots | None,
         cache_size: int,
+        abort_load: Callable[[], None] | None = None,
     ) -> None:
         """Take what is needed; nothing is loaded before `load`.
 
@@ -94,30 +67,51 @@ class SemanticIndex:
             load_embedder: Runs in a worker thread; None if meaning is switched off.
             new_index: Makes an empty index of a dimension.
             cache_size: Embedded queries that are kept.
+            abort_load: Makes a `load_embedder` that runs fail soon; None if it takes no longer than a stop may.
         """
         self._store = store
         self._load_embedder = load_embedder
-        self._new_index = new_index
-        self._snapshots = snapshots
+        self._abort_load = abort_load
+        self._upkeep = IndexUpkeep(store=store, new_index=new_index, snapshots=snapshots)
         self._cache: OrderedDict[str, Embedding] = OrderedDict()
         self._cache_size = cache_size
         self._embedder: Embedder | None = None
+        self._model_id = ""
         self._index: VectorIndex | None = None
-        self._unsaved_writes = 0
+        self._is_aborted = False
         # Two pools: a batch of documents must never stand before a query.
         self._query_pool = ThreadPoolExecutor(2, thread_name_prefix="recall")
         self._batch_pool = ThreadPoolExecutor(1, thread_name_prefix="embed")
-        self.status = SemanticStatus()
+        self.status = SemanticStatus(counters=self._upkeep.counters)
         self.loaded = asyncio.Event()
 
+    @property
+    def model_id(self) -> str:
+        """Id of the model in use; empty without one, and while it or the index is being loaded."""
+        return self._model_id
+
     async def load(self) -> None:
-        """Load the model, then the index; failures end up in `status`, since words can still be searched."""
+        """Load the model, then the index. Without a model `status` says so: words can still be searched.
+
+        May be called again when it failed.
+
+        Raises:
+            StorageError: If the store's vectors cannot be read.
+            TooManyRequestsError: If its queue is full.
+        """
         try:
             await self._load()
         except EmbedderUnavailableError as error:
-            self._switch_off(error.message)
-        finally:
-            self.loaded.set()
+            self.switch_off(error.message)
+        self.loaded.set()
+
+    def switch_off(self, problem: str) -> None:
+        """Give up searching by meaning, and say why."""
+        self._model_id = ""
+        self.status.state = SemanticState.OFF
+        self.status.problem = problem
+        self.loaded.set()
+        log.warning("meaning cannot be searched", extra={"reason": problem})
 
     async def nearest(
         self, text: str, *, limit: int, allowed: KeyMask | None
@@ -125,17 +119,16 @@ class SemanticIndex:
         """Return the query's embedding and up to `limit` (key, cosine) pairs, best first.
 
         Raises:
-            EmbedderUnavailableError: If meaning cannot be searched now.
+            EmbedderUnavailableError: If meaning cannot be searched now, or not for this query.
         """
         embedder, index = self._parts()
         cached = self._cached(text)
-        loop = asyncio.get_running_loop()
 
         def search() -> tuple[Embedding, list[tuple[int, float]]]:
-            query = cached if cached is not None else embedder.embed_query(text)
+            query = cached if cached is not None else _embedded_query(embedder, text, dim=index.dim)
             return query, index.search(query, limit=limit, allowed=allowed)
 
-        query, hits = await loop.run_in_executor(self._query_pool, search)
+        query, hits = await asyncio.get_running_loop().run_in_executor(self._query_pool, search)
         self._remember_query(text, query)
         return query, hits
 
@@ -167,106 +160,105 @@ class SemanticIndex:
         cosines = await loop.run_in_executor(self._query_pool, index.similarities, query, wanted)
         return {key: cosine for key, cosine in zip(keys, cosines, strict=True) if cosine is not None}
 
-    async def embed(self, texts: Sequence[str]) -> list[Embedding]:
-        """Return one `(windows, dim)` array for each text, computed behind all queries."""
-        embedder, _ = self._parts()
-        return await asyncio.get_running_loop().run_in_executor(self._batch_pool, embedder.embed_documents, texts)
-
-    async def add(self, rows: Sequence[tuple[int, Embedding]]) -> None:
-        """Put vectors that the store holds into the index."""
+    async def holds(self, key: int) -> bool:
+        """Tell whether a memory can be found by meaning now."""
+        if not self.model_id:
+            return False
         _, index = self._parts()
-        keys, embeddings = _flatten(rows)
-        await asyncio.get_running_loop().run_in_executor(self._batch_pool, index.upsert, keys, embeddings)
-        self._unsaved_writes += len(rows)
+        anything = np.zeros(index.dim, np.float32)
+        anything[0] = 1.0
+        return bool(await self.similarities(anything, [key]))
+
+    async def embed(self, texts: Sequence[str]) -> list[Embedding]:
+        """Return one `(windows, dim)` array for each text, computed behind all queries.
+
+        Raises:
+            EmbedderUnavailableError: If the model cannot run now.
+            EmbeddingFailedError: If it failed on one of these texts, or made no vector that can be indexed of it.
+        """
+        embedder, index = self._parts()
+        embeddings = await asyncio.get_running_loop().run_in_executor(self._batch_pool, embedder.embed_documents, texts)
+        if not all(is_indexable(embedding, dim=index.dim) for embedding in embeddings):
+            raise EmbeddingFailedError("a vector is not finite or not of unit length")
+        return embeddings
+
+    async def probe(self) -> None:
+        """Try the model on a plain text, to tell a bad text from a model that is down.
+
+        Raises:
+            EmbedderUnavailableError: If it fails on that too.
+        """
+        try:
+            await self.embed([_PROBE])
+        except EmbedderUnavailableError:
+            raise
+        except Exception as error:
+            raise EmbedderUnavailableError(f"it fails on any text ({type(error).__name__})") from error
+
+    async def add(self, rows: Sequence[tuple[int, Embedding]]) -> frozenset[int]:
+        """Put vectors that the store holds into the index and return the keys that are in; not those purged by now."""
+        _, index = self._parts()
+        added = await self._upkeep.add(rows)
         self.status.index_size = len(index)
+        return added
 
     async def purge(self, keys: Sequence[int]) -> None:
-        """Drop keys from the index, and from the disk."""
-        if self._snapshots is not None:
-            await asyncio.to_thread(self._snapshots.discard)
-        self._unsaved_writes += len(keys)
-        if self._index is not None:
-            wanted = np.asarray(keys, dtype=np.int64)
-            await asyncio.get_running_loop().run_in_executor(self._batch_pool, self._index.remove, wanted)
-            self.status.index_size = len(self._index)
+        """Drop keys from the index and remove the saved one, which holds them; also while the index is being loaded.
+
+        Raises:
+            StorageError: If the saved one cannot be removed. The next save, or else the next start, tries again.
+        """
+        try:
+            await self._upkeep.purge(keys)
+        finally:
+            if self._index is not None:
+                self.status.index_size = len(self._index)
 
     async def save(self, *, after_writes: int = 1) -> None:
         """Write the index to disk if at least this many rows changed since the last time."""
-        if self._snapshots is None or self._index is None or self._unsaved_writes < after_writes:
-            return
-        pending, self._unsaved_writes = self._unsaved_writes, 0
-        try:
-            await asyncio.get_running_loop().run_in_executor(
-                self._batch_pool, self._snapshots.save, self._index, self.model_id
-            )
-        except StorageError as error:
-            self._unsaved_writes += pending
-            self._count("index_save_failures")
-            log.warning("index not saved; it will be rebuilt", extra={"reason": error.reason})
+        await self._upkeep.save(after_writes=after_writes)
 
-    @property
-    def model_id(self) -> str:
-        """Id of the model in use; empty without one."""
-        return self._embedder.fingerprint.id if self._embedder is not None else ""
-
-    def close(self) -> None:
-        """Free the model and the threads."""
-        self._query_pool.shutdown(wait=True, cancel_futures=True)
-        self._batch_pool.shutdown(wait=True, cancel_futures=True)
+    def abort(self) -> None:
+        """End what runs in the model, a load too, and free it. What was embedded can still be saved."""
+        self._is_aborted = True
+        if self._abort_load is not None:
+            self._abort_load()
         if self._embedder is not None:
             self._embedder.close()
+
+    def close(self) -> None:
+        """Free the threads; after `abort`."""
+        # Not waited for: a load that cannot be ended goes on for seconds, and holds nothing that must be closed.
+        self._query_pool.shutdown(wait=False, cancel_futures=True)
+        self._batch_pool.shutdown(wait=True, cancel_futures=True)
+        self._upkeep.close()
 
     async def _load(self) -> None:
         if self._load_embedder is None:
             raise EmbedderUnavailableError("it is switched off by the setting `embedder`")
-        loop = asyncio.get_running_loop()
-        embedder = await loop.run_in_executor(self._query_pool, self._load_embedder)
-        fingerprint = embedder.fingerprint
+        if self._embedder is None:
+            loop = asyncio.get_running_loop()
+            self._embedder = await loop.run_in_executor(self._query_pool, self._loaded_embedder, self._load_embedder)
+        fingerprint = self._embedder.fingerprint
         self.status.fingerprint = fingerprint
         await self._store.set_model(fingerprint)
-        index, origin, reason = await self._open_index(fingerprint)
-        self._embedder, self._index = embedder, index
+        opened = await self._upkeep.open(fingerprint)
+        self._index = opened.index
+        self._model_id = fingerprint.id
         self.status.state = SemanticState.READY
-        self.status.index_size = len(index)
-        self.status.index_origin, self.status.rebuild_reason = origin, reason
-        log.info("meaning can be searched", extra={"memory_count": len(index), "origin": origin})
+        self.status.index_size = len(opened.index)
+        self.status.index_origin, self.status.rebuild_reason = opened.origin, opened.rebuild_reason
+        log.info("meaning can be searched", extra={"memory_count": len(opened.index), "origin": opened.origin})
 
-    async def _open_index(self, fingerprint: ModelFingerprint) -> tuple[VectorIndex, str, str]:
-        loop = asyncio.get_running_loop()
-        stored = await self._store.embedded_keys(fingerprint.id)
-        loaded = LoadedIndex(None, "")
-        if self._snapshots is not None:
-            loaded = await loop.run_in_executor(self._batch_pool, self._snapshots.load, fingerprint.id, fingerprint.dim)
-        if loaded.index is not None:
-            await self._reconcile(loaded.index, stored, fingerprint.id)
-            return loaded.index, "loaded", ""
-        index = self._new_index(fingerprint.dim)
-        await self._reconcile(index, stored, fingerprint.id)
-        self._unsaved_writes += len(stored)
-        return (index, "rebuilt", loaded.reason) if len(stored) else (index, "empty", "")
-
-    async def _reconcile(self, index: VectorIndex, stored: Keys, model_id: str) -> None:
-        """Make the index hold exactly the stored keys. A key's vector never changes, so the keys tell all."""
-        present = index.keys()
-        surplus = np.setdiff1d(present, stored, assume_unique=True)
-        missing = np.setdiff1d(stored, present, assume_unique=True)
-        loop = asyncio.get_running_loop()
-        if len(surplus):
-            await loop.run_in_executor(self._batch_pool, index.remove, surplus)
-        for start in range(0, len(missing), _PAGE):
-            wanted = [int(key) for key in missing[start : start + _PAGE]]
-            rows = await self._store.embeddings(model_id, wanted)
-            keys, embeddings = _flatten(rows)
-            await loop.run_in_executor(self._batch_pool, index.upsert, keys, embeddings)
-        self._unsaved_writes += len(surplus) + len(missing)
-
-    def _switch_off(self, problem: str) -> None:
-        self.status.state = SemanticState.OFF
-        self.status.problem = problem
-        log.warning("meaning cannot be searched", extra={"reason": problem})
+    def _loaded_embedder(self, load: Callable[[], Embedder]) -> Embedder:
+        embedder = load()
+        if self._is_aborted:
+            # Nobody waits for it any more.
+            embedder.close()
+        return embedder
 
     def _parts(self) -> tuple[Embedder, VectorIndex]:
-        if self._embedder is None or self._index is None:
+        if self._embedder is None or self._index is None or not self.model_id:
             raise EmbedderUnavailableError(self.status.problem or "it is still being loaded")
         return self._embedder, self._index
 
@@ -283,11 +275,16 @@ class SemanticIndex:
         if len(self._cache) > self._cache_size:
             self._cache.popitem(last=False)
 
-    def _count(self, name: str) -> None:
-        self.status.counters[name] = self.status.counters.get(name, 0) + 1
 
-
-def _flatten(rows: Sequence[tuple[int, Embedding]]) -> tuple[Keys, Embedding]:
-    """Return keys repeated for each window, and all windows below each other."""
-    keys = np.asarray([key for key, windows in rows for _ in range(len(windows))], dtype=np.int64)
-    return keys, np.concatenate([windows for _, windows in rows]) if rows else np.zeros((0, 0), dtype=np.float32)
+def _embedded_query(embedder: Embedder, text: str, *, dim: int) -> Embedding:
+    try:
+        query = embedder.embed_query(text)
+    except EmbedderUnavailableError:
+        raise
+    except Exception as error:
+        # What raises for a bad text is up to the model. Words can still answer, and the answer says so.
+        log.warning("embedding a query failed", extra={"error": type(error).__name__})
+        raise EmbedderUnavailableError(f"it failed on this query ({type(error).__name__})") from error
+    if not is_indexable(query[np.newaxis, :], dim=dim):
+        raise EmbedderUnavailableError("it made no usable vector of this query")
+    return query

@@ -18,12 +18,15 @@ import numpy as np
 import psutil
 import pytest
 
+from sidecar.adapters.embedders.child_process import EmbeddingProcess, PythonCommand
+from sidecar.adapters.embedders.child_protocol import EmbedRequest
 from sidecar.adapters.embedders.minilm_onnx import OnnxMiniLmEmbedder
 from sidecar.adapters.embedders.model_folder import weights_fingerprint
 from sidecar.adapters.embedders.packaged_files import package_folder
 from sidecar.adapters.embedders.sentence_transformers import SentenceTransformersEmbedder
 from sidecar.adapters.embedders.windows import MAX_WINDOWS, OVERLAP_TOKENS, window_spans
-from sidecar.errors import EmbedderUnavailableError
+from sidecar.client.isolation import isolated_environment, isolated_python
+from sidecar.errors import EmbedderUnavailableError, EmbeddingFailedError
 from sidecar.ports import Embedder
 from sidecar.testing.hashing_embedder import HashingEmbedder
 
@@ -32,11 +35,7 @@ HAS_TORCH = (
 )
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="the extra [sentence-transformers] is not installed")
 
-MAKERS: dict[str, Callable[[], Embedder]] = {
-    "onnx": OnnxMiniLmEmbedder,
-    "sentence-transformers": SentenceTransformersEmbedder,
-    "hashing": HashingEmbedder,
-}
+PYTHON = PythonCommand(isolated_python(), isolated_environment())
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +49,10 @@ def onnx() -> Iterator[OnnxMiniLmEmbedder]:
 def reference() -> Iterator[SentenceTransformersEmbedder]:
     if not HAS_TORCH:
         pytest.skip("the extra [sentence-transformers] is not installed")
-    embedder = SentenceTransformersEmbedder()
+    embedder = SentenceTransformersEmbedder(python=PYTHON).load()
     yield embedder
     child = embedder.process_id
+    embedder.close()
     embedder.close()
     # Here and not in a test of its own, which would have to load torch once more.
     assert child is not None
@@ -61,7 +61,7 @@ def reference() -> Iterator[SentenceTransformersEmbedder]:
         embedder.embed_query("too late")
 
 
-@pytest.fixture(params=list(MAKERS))
+@pytest.fixture(params=["onnx", "sentence-transformers", "hashing"])
 def embedder(request: pytest.FixtureRequest) -> Embedder:
     if request.param == "hashing":
         return HashingEmbedder()
@@ -334,10 +334,133 @@ def test_a_query_does_not_wait_for_a_whole_batch(reference: SentenceTransformers
     assert finished == ["query", "documents"]
 
 
+# Speaks the protocol without a model: `poison` fails it, `killer` ends it, and `variables` fails with what it got.
+SPEAKER = """
+import os, sys
+from sidecar.adapters.embedders.child_protocol import *
+from sidecar.testing.hashing_embedder import HashingEmbedder
+requests, answers = sys.stdin.buffer, sys.stdout.buffer
+model = HashingEmbedder(dim=8)
+send_fingerprint(answers, model.fingerprint)
+while (request := receive_request(requests)) is not None:
+    if "killer" in request.texts:
+        os._exit(3)
+    if "poison" in request.texts:
+        send_failure(answers, Failure("the model failed with ValueError"))
+    elif "variables" in request.texts:
+        send_failure(answers, Failure(" ".join(sorted(os.environ))))
+    else:
+        send_embeddings(answers, Embeddings(tuple(model.embed_documents(request.texts))))
+"""
+SILENT = "import time\nwhile True: time.sleep(60)"
+
+
+def process_of(program: str, environment: dict[str, str] | None = None) -> EmbeddingProcess:
+    variables = isolated_environment() if environment is None else environment
+    return EmbeddingProcess(name="hashing", python=PythonCommand((*isolated_python(), "-c", program), variables))
+
+
+def ask(process: EmbeddingProcess, *texts: str) -> int:
+    return len(process.embed(EmbedRequest(texts, is_query=False)).of_texts)
+
+
+def test_text_that_the_child_cannot_embed_is_told_apart_from_an_outage() -> None:
+    """Only an outage makes the queue wait; a text that fails is counted against, and the process goes on."""
+    process = process_of(SPEAKER)
+    process.load("model")
+    child = process.process_id
+    with pytest.raises(EmbeddingFailedError, match="ValueError"):
+        ask(process, "good", "poison")
+    assert ask(process, "good", "also good") == 2
+    assert process.process_id == child
+    with pytest.raises(EmbedderUnavailableError, match="code 3"):
+        ask(process, "killer")
+    assert ask(process, "good") == 1
+    process.close()
+
+
+def test_network_that_fails_on_one_text_is_told_apart_from_an_outage(onnx: OnnxMiniLmEmbedder) -> None:
+    """What onnxruntime raises for a run says nothing about the next text."""
+    session = onnx._session
+    try:
+        onnx._session = RefusingSession()
+        with pytest.raises(EmbeddingFailedError, match="onnxruntime"):
+            onnx.embed_documents(["anything"])
+    finally:
+        onnx._session = session
+    assert len(onnx.embed_documents(["anything"])) == 1
+
+
+class RefusingSession:
+    def run(self, *_: object) -> None:
+        raise RuntimeError("bad input")
+
+
+def test_closing_ends_a_load_at_once() -> None:
+    """The sidecar's stop must not wait minutes for a model that nobody will use."""
+    process = process_of(SILENT)
+    failures: list[EmbedderUnavailableError] = []
+
+    def load() -> None:
+        try:
+            process.load("model")
+        except EmbedderUnavailableError as error:
+            failures.append(error)
+
+    loading = threading.Thread(target=load)
+    loading.start()
+    wait_until(lambda: process.process_id is not None)
+    child = process.process_id
+    process.close()
+    loading.join(timeout=60)
+    assert [error.message for error in failures] == ["the embedding model cannot be used: it was closed"]
+    assert child is not None
+    assert not psutil.pid_exists(child)
+    with pytest.raises(EmbedderUnavailableError, match="closed"):
+        process.load("model")
+
+
+def test_closing_ends_a_call_at_once() -> None:
+    """A child that hangs in a call does not hold up the stop either."""
+    greeting = SPEAKER.partition("while")[0] + "receive_request(requests)\n" + SILENT
+    process = process_of(greeting)
+    process.load("model")
+    failures: list[EmbedderUnavailableError] = []
+
+    def embed() -> None:
+        try:
+            ask(process, "anything")
+        except EmbedderUnavailableError as error:
+            failures.append(error)
+
+    calling = threading.Thread(target=embed)
+    calling.start()
+    wait_until(lambda: process._is_busy)
+    process.close()
+    calling.join(timeout=60)
+    assert [error.message for error in failures] == ["the embedding model cannot be used: it was closed"]
+
+
+def test_child_gets_the_environment_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PYTHONPATH or LD_PRELOAD of whoever started the sidecar must not reach the process with the model."""
+    monkeypatch.setenv("PYTHONSTARTUP", "evil.py")
+    monkeypatch.setenv("UNHEARD_OF", "1")
+    process = process_of(SPEAKER)
+    process.load("model")
+    with pytest.raises(EmbeddingFailedError) as failed:
+        ask(process, "variables")
+    process.close()
+    given = set(failed.value.metadata["problem"].split())
+    assert "PATH" in given
+    assert not given & {"PYTHONSTARTUP", "UNHEARD_OF"}
+
+
 PARENT = """
 import sys, time
+from sidecar.adapters.embedders.child_process import PythonCommand
 from sidecar.adapters.embedders.sentence_transformers import SentenceTransformersEmbedder
-embedder = SentenceTransformersEmbedder()
+from sidecar.client.isolation import isolated_environment, isolated_python
+embedder = SentenceTransformersEmbedder(python=PythonCommand(isolated_python(), isolated_environment())).load()
 print(embedder.process_id, flush=True)
 sys.stdin.read()
 """
@@ -365,7 +488,7 @@ def wait_until(condition: Callable[[], bool], *, timeout_s: float = 30.0) -> Non
 def test_unknown_model_is_told_at_once() -> None:
     """A name that is not on this machine is an error with a remedy, not a minute of network retries."""
     with pytest.raises(EmbedderUnavailableError, match="hf download no-such-org/no-such-model"):
-        SentenceTransformersEmbedder("no-such-org/no-such-model")
+        SentenceTransformersEmbedder("no-such-org/no-such-model", python=PYTHON).load()
 
 
 def make_model_folder(folder: Path, *, module_type: str = "sentence_transformers.models.Transformer") -> Path:

@@ -1,5 +1,6 @@
 """What every evidence store must do: who was shown what, what of it was used, and that nothing counts twice."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +26,7 @@ from sidecar.domain.evidence import (
     UsageSource,
     Valence,
 )
-from sidecar.domain.ledger import CONTEXT_SLICES, MAX_THREAD_BYTES
+from sidecar.domain.ledger import CONTEXT_BYTES, CONTEXT_SLICES, JOB_BYTES
 from sidecar.domain.memory import Link, Relation
 from sidecar.domain.reinforcement import Evidence, multiplier
 from sidecar.ports import EvidenceStore, MemoryStore
@@ -125,8 +126,11 @@ async def test_answered_recall_is_shown_and_waits_for_the_judge(store: Store) ->
     [coverage] = await store.sessions(OWNER, limit=9)
     assert coverage.thread == THREAD
     assert (coverage.recalls, coverage.shown, coverage.waiting_jobs, coverage.used) == (1, 2, 2, 0)
+    await apply(store, *recall_events("call-2", ids(memory_ids[0])))
+    [coverage] = await store.sessions(OWNER, limit=9)
+    assert (coverage.recalls, coverage.shown, coverage.waiting_jobs) == (2, 2, 2)
     assert (coverage.first_seen_at, coverage.last_seen_at) == (NOW, NOW)
-    [recall] = await store.session_recalls(OWNER, CLIENT, SESSION)
+    recall, _ = await store.session_recalls(OWNER, CLIENT, SESSION)
     assert (recall.tool, recall.shown, recall.used_memory_ids) == ("recall", ids(*memory_ids), ())
     assert await store.sessions("bob", limit=9) == []
 
@@ -205,7 +209,7 @@ async def test_memory_shown_often_has_one_job_in_a_session(store: Store) -> None
     await apply(store, *recall_events("4", ids(memory_id), thread=OTHER_SESSION))
     coverage = {(found.thread.session, found.thread.agent_id): found for found in await store.sessions(OWNER, limit=9)}
     assert {place: (found.shown, found.waiting_jobs) for place, found in coverage.items()} == {
-        (SESSION, ""): (2, 1),
+        (SESSION, ""): (1, 1),
         (SESSION, "sub"): (1, 0),
         ("session-2", ""): (1, 1),
     }
@@ -226,6 +230,7 @@ async def test_slices_are_what_followed_the_recall_in_its_thread(store: Store) -
         said("by another", thread=SUB_AGENT, after_s=23),
         said("late in the file, early in time", after_s=20),
         said("   "),
+        event(ToolAnswered("unseen", Shown(ShownState.NOTHING), "whose call was not read"), after_s=24),
     )
     assert await store.slices(OWNER, THREAD, memory_id) == [
         (SliceKind.AGENT_TEXT, "late in the file, early in time"),
@@ -245,15 +250,51 @@ async def test_result_of_a_recall_is_not_a_slice(store: Store) -> None:
     assert await store.slices(OWNER, THREAD, memory_id) == []
 
 
-async def test_thread_keeps_little_before_and_a_limited_amount_after_a_recall(store: Store) -> None:
-    """Sessions without memories must not fill the disk, nor must long ones."""
-    memory_id = await add(store, "a")
+async def test_each_recall_of_a_long_session_gets_what_followed_it(store: Store) -> None:
+    """Sessions without memories must not fill the disk, nor long ones; but the last recall is judged like the first."""
     await apply(store, *(said(f"before {number}") for number in range(3 * CONTEXT_SLICES)))
-    await apply(store, *recall_events("call-1", ids(memory_id)))
-    await apply(store, *(said("x" * 9_000, after_s=9) for _ in range(50)))
-    slices = await store.slices(OWNER, THREAD, memory_id)
-    assert {len(text) for _, text in slices} == {8_000}
-    assert MAX_THREAD_BYTES * 0.9 < sum(len(text) for _, text in slices) <= MAX_THREAD_BYTES
+    memory_ids = [await add(store, text) for text in "abcd"]
+    for number, memory_id in enumerate(memory_ids):
+        await apply(store, *recall_events(f"call-{number}", ids(memory_id), after_s=100 * number))
+        await apply(store, *(said(f"{number} " + "x" * 9_000, after_s=100 * number + 9) for _ in range(50)))
+    for number, memory_id in enumerate(memory_ids):
+        texts = [text for _, text in await store.slices(OWNER, THREAD, memory_id)]
+        followed = [text for text in texts if text.startswith(f"{number} ")]
+        assert {len(text) for text in followed} == {8_000}
+        is_last = memory_id == memory_ids[-1]
+        assert len(followed) == JOB_BYTES // 8_000 + is_last * (CONTEXT_BYTES // 8_000)
+        # What followed the recalls after it followed it as well.
+        assert [text[0] for text in texts] == sorted(text[0] for text in texts)
+
+
+async def test_texts_of_a_session_without_recalls_go_after_a_day(tmp_path: Path) -> None:
+    """Nobody will ever judge them. A session that waits for its judge keeps its own."""
+    clock = SetClock()
+    store = open_store("sqlite", tmp_path, clock)
+    memory_id = await add(store, "a")
+    await apply(store, *recall_events("1", ids(memory_id)), said("kept", after_s=9))
+    await apply(store, said("nobody asked", thread=OTHER_SESSION))
+    await store.close()
+    assert b"nobody asked" in (tmp_path / "memories.db").read_bytes()
+    clock.advance(timedelta(hours=25))
+    store = open_store("sqlite", tmp_path, clock)
+    async with asyncio.timeout(30):
+        while any(b"nobody asked" in file.read_bytes() for file in tmp_path.iterdir()):
+            await asyncio.sleep(0.02)
+    assert await store.slices(OWNER, THREAD, memory_id) == [(SliceKind.AGENT_TEXT, "kept")]
+    assert await store.check_integrity() == ()
+    await store.close()
+
+
+async def test_purge_deletes_the_answer_of_a_call_that_was_not_read_yet(store: Store) -> None:
+    """It may be the memory itself, in the client's own spelling."""
+    memory_id = await add(store, "the launch code")
+    answer = event(ToolAnswered("1", ids(memory_id), "the laun\u0063h code"), after_s=1)
+    await apply(store, answer)
+    await store.forget(OWNER, [memory_id], is_forced=False, is_purge=True)
+    other_id = await add(store, "harmless")
+    await apply(store, *recall_events("2", ids(other_id), after_s=-9), event(ToolCalled("1", "Bash", "cat")))
+    assert await store.slices(OWNER, THREAD, other_id) == [(SliceKind.TOOL_CALL, "Bash cat")]
 
 
 async def test_purge_deletes_slices_that_may_repeat_the_memory(store: Store) -> None:
@@ -526,12 +567,17 @@ async def test_order_and_cuts_and_repeats_of_events_do_not_matter(
         *recall_events("3", Shown(ShownState.UNKNOWN, reason=UnknownReason.SPILLED)),
         event(RememberCalled("4"), event_id="4"),
         event(ToolAnswered("4", ids(new_id), ""), event_id="4"),
+        event(ToolCalled("5", "Bash", "ls"), event_id="5", after_s=10),
+        event(ToolAnswered("5", Shown(ShownState.NOTHING), "a file"), event_id="5", after_s=11),
+        said("so there is a file", after_s=12),
     ]
     order = data.draw(st.permutations(events + events[:3]))
     cut = data.draw(st.integers(0, len(order)))
     for part in (order[:cut], order[cut:], events):
         await apply(opened, *part)
     coverage = {found.thread.agent_id: found for found in await opened.sessions(OWNER, limit=9)}
+    texts = [text for _, text in await opened.slices(OWNER, THREAD, shown_ids[0])]
+    assert texts == ["Bash ls", "a file", "so there is a file"]
     assert (coverage[""].recalls, coverage[""].shown, coverage[""].used) == (2, 2, 2)
     assert (coverage["sub"].recalls, coverage["sub"].shown) == (1, 1)
     assert sum(found.waiting_jobs for found in coverage.values()) == 2

@@ -7,8 +7,12 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
+from sidecar.adapters.embedders.minilm_onnx import DIM
+from sidecar.adapters.faiss.flat import IndexRows
+from sidecar.adapters.faiss.snapshot import load_snapshot
 from sidecar.adapters.sqlite.store import SqliteStore
 from sidecar.adapters.system_clock import SystemClock
 from sidecar.api.v1 import admin_service_pb2 as admin
@@ -21,6 +25,7 @@ from tests.e2e.running import CONTEXT, running_sidecar, wait_until_embedded, wri
 WRITERS = 3
 EVERYWHERE = pb.MemoryFilter(namespace="*")
 CYCLES = 100
+_PART_BYTES = 64
 
 
 class Writer(threading.Thread):
@@ -95,6 +100,8 @@ async def test_a_hundred_kills_lose_nothing(home: Path) -> None:
     assert status.index.size == total
     assert list(status.problems) == []
     stop(home)
+    memories, vectors, indexed = _keys(home)
+    assert memories == vectors == indexed
     store = SqliteStore.open(DataFolder.at(home).database_path, clock=SystemClock())
     try:
         assert await store.check_integrity() == ()
@@ -153,20 +160,25 @@ def test_damaged_index_is_rebuilt(tmp_path: Path, damage: str) -> None:
 
 
 def test_purge_leaves_no_bytes(tmp_path: Path) -> None:
-    """Neither in the database nor its journal, the index or the logs."""
+    """Neither of its text nor of its vectors, in the database, its journal, the index or the logs."""
     home = tmp_path / "home"
     secret = "zanzibarquokka"
-    with running_sidecar(home) as sidecar:
+    with running_sidecar(home, index_save_after_writes=1) as sidecar:
         kept = sidecar.remember(pb.RememberRequest(content="The printer is on the second floor."))
         stored = sidecar.remember(pb.RememberRequest(content=f"The launch name is {secret}."))
         wait_until_embedded(sidecar)
-        assert _holding(home, secret)
+        written = [secret.encode(), *_vectors(home, stored.memory_id)]
+        assert all(_holding(home, [needle]) for needle in written)
+        doomed = [*written, secret.encode("utf-16-le")]
         sidecar.forget_memories(pb.ForgetMemoriesRequest(memory_id=stored.memory_id, purge=True))
-        assert _holding(home, secret) == []
+        assert _holding(home, doomed) == []
         assert sidecar.get_status(admin.GetStatusRequest()).index.size == 1
-    assert _holding(home, secret) == []
+    assert _holding(home, doomed) == []
     with running_sidecar(home) as sidecar:
         assert list(_everything(sidecar)) == [kept.memory_id]
+        wait_until_meaning(sidecar)
+        assert sidecar.get_status(admin.GetStatusRequest()).index.size == 1
+    assert _holding(home, doomed) == []
 
 
 def wait_until_meaning(sidecar: Sidecar) -> None:
@@ -192,7 +204,54 @@ def _damage(path: Path, damage: str) -> None:
     path.write_bytes(damaged[damage])
 
 
-def _holding(home: Path, text: str) -> list[str]:
-    needles = (text.encode(), text.encode("utf-16-le"))
+def _holding(home: Path, needles: list[bytes]) -> list[str]:
+    """Return the names of the files that hold any of these bytes."""
     files = (path for path in home.rglob("*") if path.is_file())
     return [path.name for path in files if any(needle in path.read_bytes() for needle in needles)]
+
+
+def _vectors(home: Path, memory_id: str) -> list[bytes]:
+    """Return parts of a memory's vector as the database keeps it, float16, and as the saved index does, float32."""
+    database = apsw.Connection(str(DataFolder.at(home).database_path), flags=apsw.SQLITE_OPEN_READONLY)
+    ((key, stored),) = database.execute(
+        "SELECT m.key, e.vector FROM embeddings e JOIN memories m ON m.key = e.key WHERE m.id = ?", (memory_id,)
+    )
+    database.close()
+    rows = _saved_rows(home, key)
+    indexed = rows.embeddings[rows.keys == key].tobytes()
+    assert len(indexed) == 2 * len(stored)
+    # In parts, since a page of the database may end within the vector.
+    return [vector[start : start + _PART_BYTES] for vector in (stored, indexed) for start in range(0, 512, _PART_BYTES)]
+
+
+def _saved_rows(home: Path, key: int) -> IndexRows:
+    """Return the rows of the saved index once it holds this key; it is saved when nothing is left to embed."""
+    (fingerprint_id,) = _models(home)
+    for _ in range(600):
+        for path in DataFolder.at(home).index_folder.glob("*.snapshot"):
+            index = load_snapshot(path, fingerprint_id=fingerprint_id, dim=DIM).index
+            if index is not None and key in set(index.keys().tolist()):
+                return index.export_rows()
+        threading.Event().wait(0.05)
+    raise AssertionError("the index was not saved within 30 s")
+
+
+def _models(home: Path) -> list[str]:
+    """Return the fingerprints of the models whose vectors are stored."""
+    database = apsw.Connection(str(DataFolder.at(home).database_path), flags=apsw.SQLITE_OPEN_READONLY)
+    models = [row[0] for row in database.execute("SELECT model_id FROM models")]
+    database.close()
+    return models
+
+
+def _keys(home: Path) -> tuple[set[int], set[int], set[int]]:
+    """Return the keys of the memories, of the stored vectors and of the saved index, after a stop."""
+    database = apsw.Connection(str(DataFolder.at(home).database_path), flags=apsw.SQLITE_OPEN_READONLY)
+    memories = {row[0] for row in database.execute("SELECT key FROM memories")}
+    vectors = {row[0] for row in database.execute("SELECT key FROM embeddings")}
+    database.close()
+    (path,) = DataFolder.at(home).index_folder.iterdir()
+    (fingerprint_id,) = _models(home)
+    index = load_snapshot(path, fingerprint_id=fingerprint_id, dim=DIM).index
+    assert index is not None
+    return memories, vectors, set(index.keys().tolist())

@@ -82,11 +82,11 @@ SESSIONS: Mapping[str, Mapping[str, Any]] = {
             {"say": "The queue is a Redis list per pier; failed jobs go to `tickets:dead`."},
         ],
     },
-    "3-nothing-used": {
-        "prompts": ["What colour is the button on the ticket page?"],
+    "3-only-shown": {
+        "prompts": ["The label on this scanner says mk2. Can I put the new firmware on it?"],
         "script": [
-            {"call": "recall", "args": {"query": "ticket page button colour"}},
-            {"say": "Nothing recorded says; I will look at the style sheet."},
+            {"call": "recall", "args": {"query": "scanner firmware"}},
+            {"say": "I will ask the vendor first; the label is no proof of the board inside."},
         ],
     },
 }

@@ -1,14 +1,17 @@
 """Parts for use case tests: an embedder and a clock that do as they are told, over the hashing embedder."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+
+import numpy as np
 
 from sidecar.adapters.brute_force import BruteForceVectorIndex
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.redaction import RedactedText, Redaction
-from sidecar.errors import EmbedderUnavailableError
-from sidecar.ports import Embedder, Embedding, MemoryStore
+from sidecar.errors import EmbedderUnavailableError, EmbeddingFailedError
+from sidecar.ports import Embedder, Embedding, MemoryStore, VectorIndex
 from sidecar.testing.hashing_embedder import HashingEmbedder
+from sidecar.use_cases.index_upkeep import IndexSnapshots
 from sidecar.use_cases.semantic_index import SemanticIndex
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -43,7 +46,11 @@ class PlainRedactor:
 
 
 class MoodyEmbedder:
-    """The hashing embedder, which fails on texts with `poison` and whenever it is `down`."""
+    """The hashing embedder, which fails whenever it is `down`, and on texts that hold one of these words.
+
+    `poison` and `refused` fail as a library or an adapter does, `killer` as an outage does, and what has `sick` in it
+    gets a vector that no index takes.
+    """
 
     def __init__(self) -> None:
         self._inner = HashingEmbedder(dim=64)
@@ -55,31 +62,39 @@ class MoodyEmbedder:
         return self._inner.fingerprint
 
     def embed_query(self, text: str) -> Embedding:
-        self._check()
-        return self._inner.embed_query(text)
+        return self._embed([text])[0][0]  # type: ignore[no-any-return]
 
     def embed_documents(self, texts: Sequence[str]) -> list[Embedding]:
-        self._check()
-        for text in texts:
-            if "poison" in text:
-                raise ValueError("this text makes the model fail")
+        embeddings = self._embed(texts)
         self.embedded += texts
-        return self._inner.embed_documents(texts)
+        return embeddings
 
     def close(self) -> None:
         self.is_down = True
 
-    def _check(self) -> None:
-        if self.is_down:
+    def _embed(self, texts: Sequence[str]) -> list[Embedding]:
+        if self.is_down or any("killer" in text for text in texts):
             raise EmbedderUnavailableError("it was told to be down")
+        if any("poison" in text for text in texts):
+            raise ValueError("this text makes the model fail")
+        if any("refused" in text for text in texts):
+            raise EmbeddingFailedError("it was told to refuse it")
+        embeddings = self._inner.embed_documents(texts)
+        return [rows * np.float32("sick" not in text) for text, rows in zip(texts, embeddings, strict=True)]
 
 
-def semantic_index(store: MemoryStore, embedder: Embedder | None) -> SemanticIndex:
+def semantic_index(
+    store: MemoryStore,
+    embedder: Embedder | None,
+    *,
+    snapshots: IndexSnapshots | None = None,
+    new_index: Callable[[int], VectorIndex] = BruteForceVectorIndex,
+) -> SemanticIndex:
     """An index that is not loaded yet."""
     return SemanticIndex(
         store=store,
         load_embedder=(lambda: embedder) if embedder is not None else None,
-        new_index=BruteForceVectorIndex,
-        snapshots=None,
+        new_index=new_index,
+        snapshots=snapshots,
         cache_size=8,
     )

@@ -15,6 +15,7 @@ import pytest
 
 from sidecar.adapters.faiss.flat import FaissVectorIndex
 from sidecar.adapters.faiss.snapshot import SnapshotLoad, SnapshotRefusal, load_snapshot, save_snapshot
+from sidecar.adapters.faiss.snapshots import FaissSnapshots
 from sidecar.errors import StorageError, StorageFullError
 from sidecar.ports import Embedding
 
@@ -49,15 +50,14 @@ def assert_refused(path: Path, *reasons: SnapshotRefusal) -> None:
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     path = tmp_path / "vectors.snapshot"
-    save_snapshot(path, filled_index(), fingerprint_id=MODEL, watermark=4711)
+    save_snapshot(path, filled_index(), fingerprint_id=MODEL)
     return path
 
 
 def test_saved_index_answers_as_before(saved: Path) -> None:
-    """Keys, windows, answers and watermark are the same after a restart."""
+    """Keys, windows and answers are the same after a restart."""
     before, loaded = filled_index(), load(saved)
     assert loaded.refusal is None
-    assert loaded.watermark == 4711
     assert loaded.index is not None
     assert loaded.index.keys().tolist() == before.keys().tolist()
     for query in unit_rows(10, seed=9):
@@ -67,7 +67,7 @@ def test_saved_index_answers_as_before(saved: Path) -> None:
 def test_empty_index_is_kept_as_empty(tmp_path: Path) -> None:
     """An empty index is an answer too, and told apart from a missing file."""
     path = tmp_path / "vectors.snapshot"
-    save_snapshot(path, FaissVectorIndex(DIM), fingerprint_id=MODEL, watermark=0)
+    save_snapshot(path, FaissVectorIndex(DIM), fingerprint_id=MODEL)
     loaded = load(path)
     assert loaded.index is not None
     assert len(loaded.index) == 0
@@ -84,9 +84,9 @@ def test_left_over_partial_file_is_replaced(saved: Path) -> None:
     elsewhere = saved.with_name("elsewhere")
     elsewhere.write_bytes(b"untouched")
     saved.with_name(f"{saved.name}.partial").symlink_to(elsewhere)
-    save_snapshot(saved, filled_index(), fingerprint_id=MODEL, watermark=1)
+    save_snapshot(saved, filled_index(), fingerprint_id=MODEL)
     assert elsewhere.read_bytes() == b"untouched"
-    assert load(saved).watermark == 1
+    assert load(saved).refusal is None
 
 
 def test_missing_file_is_told(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ HOSTILE: dict[str, tuple[dict[str, object], bytes]] = {
     "negative count": ({"row_count": -1, "payload_bytes": -40}, b""),
     "count as text": ({"row_count": "1"}, b""),
     "count as float": ({"row_count": 1.0}, b""),
-    "watermark missing": ({"watermark": None}, b""),
+    "dimension missing": ({"dim": None}, b""),
     "unknown field": ({"code": "import os"}, b""),
     "NaN rows": ({}, struct.pack("<q", 1) + b"\x00\x00\xc0\x7f" * DIM),
     "negative key": ({}, struct.pack("<q", -1) + unit_rows(1).tobytes()),
@@ -175,7 +175,6 @@ def test_right_checksums_over_wrong_content_are_refused(tmp_path: Path, problem:
         "fingerprint_id": MODEL,
         "dim": DIM,
         "row_count": 1,
-        "watermark": 1,
         "payload_bytes": len(payload),
         "payload_blake2b": hashlib.blake2b(payload, digest_size=32).hexdigest(),
     }
@@ -204,7 +203,7 @@ from sidecar.adapters.faiss.snapshot import save_snapshot
 from sidecar.errors import StorageFullError
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 try:
-    save_snapshot(Path(sys.argv[1]), filled_index(500), fingerprint_id=MODEL, watermark=2)
+    save_snapshot(Path(sys.argv[1]), filled_index(500), fingerprint_id=MODEL)
 except StorageFullError as error:
     print(error.reason)
 """
@@ -220,13 +219,31 @@ def test_full_disk_leaves_the_old_snapshot(saved: Path) -> None:
     assert run.stdout.strip() == StorageFullError.reason
     assert saved.read_bytes() == before
     assert [entry.name for entry in saved.parent.iterdir()] == [saved.name]
-    assert load(saved).watermark == 4711
+    assert load(saved).refusal is None
 
 
-def test_missing_folder_is_a_storage_error(tmp_path: Path) -> None:
-    """What the disk refuses comes as one of our errors."""
+def test_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
+    """What the disk refuses comes as one of our errors, whichever step it refuses: nobody expects another."""
+    (tmp_path / "index").write_text("in the way")
+    snapshots = FaissSnapshots(tmp_path / "index")
     with pytest.raises(StorageError):
-        save_snapshot(tmp_path / "gone" / "x", filled_index(), fingerprint_id=MODEL, watermark=1)
+        snapshots.save(filled_index(), MODEL)
+    with pytest.raises(StorageError):
+        snapshots.discard()
+    with pytest.raises(StorageError):
+        save_snapshot(tmp_path / "no" / "parent" / "x", filled_index(), fingerprint_id=MODEL)
+
+
+def test_nothing_of_a_killed_save_stays(tmp_path: Path) -> None:
+    """Its partial file holds vectors too: the next start removes it, and so does a purge."""
+    snapshots = FaissSnapshots(tmp_path)
+    for clean in (lambda: snapshots.load(MODEL, DIM), snapshots.discard):
+        (tmp_path / "vectors.snapshot.partial").write_bytes(b"vectors")
+        clean()
+        assert list(tmp_path.iterdir()) == []
+    snapshots.save(filled_index(), MODEL)
+    snapshots.discard()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_loading_a_damaged_file_takes_no_more_memory_than_the_file(tmp_path: Path) -> None:
@@ -234,7 +251,7 @@ def test_loading_a_damaged_file_takes_no_more_memory_than_the_file(tmp_path: Pat
     path = tmp_path / "vectors.snapshot"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for count in (2**33, 2**40):
-        manifest = {"fingerprint_id": MODEL, "dim": DIM, "row_count": count, "watermark": 1}
+        manifest = {"fingerprint_id": MODEL, "dim": DIM, "row_count": count}
         encoded = json.dumps(manifest | {"payload_bytes": count * 40, "payload_blake2b": ""}).encode()
         digest = hashlib.blake2b(encoded, digest_size=32).digest()
         path.write_bytes(PREFIX.pack(b"MSVEC\x00\x00\x01", len(encoded), digest) + encoded)

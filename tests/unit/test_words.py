@@ -1,12 +1,13 @@
 """Terms: the same for what is stored and what is asked."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.domain.words import inverse_document_frequency, term_score, tokenise
+from sidecar.domain.words import _term, inverse_document_frequency, term_score, tokenise
 
 
 @pytest.mark.parametrize(
@@ -50,3 +51,15 @@ def test_rarer_terms_tell_more(count: int, data: st.DataObject) -> None:
 def test_a_term_in_a_memory_of_mean_length_scores_its_idf() -> None:
     """That is what a query's best possible score is made of."""
     assert term_score(1, 2.5, length=10, mean_length=10.0) == pytest.approx(2.5)
+
+
+def test_terms_are_the_same_on_every_thread() -> None:
+    """The stemmer's state is no one else's: four threads at once give what one gives."""
+    texts = [
+        f"{a}ing {a}ed {a}ations re{a}s {b}ies {b}ness" for a in ("deploy", "migrat", "cach") for b in ("quer", "rar")
+    ]
+    texts = [f"{text} x{number}y{number}ing" for text in texts for number in range(200)]
+    expected = [tokenise(text) for text in texts]
+    _term.cache_clear()
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(tokenise, texts)) == expected

@@ -252,6 +252,26 @@ async def test_database_that_cannot_be_opened_again_is_told_until_it_can(writer:
     assert stored(path) == ["after"]
 
 
+async def test_idle_writer_does_its_chore_again_and_again(path: Path) -> None:
+    """Without being asked, after what was asked; a chore that fails is counted and does no harm."""
+    done: list[str] = []
+    enough = threading.Event()
+
+    def chore(transaction: Transaction) -> bool:
+        done.extend(str(row[0]) for row in transaction.connection.execute("SELECT text FROM notes"))
+        if len(done) > 3:
+            enough.set()
+            raise MemoryNotFoundError("mem_x")
+        return False
+
+    writer = Writer(path, prepared(path), chore=chore, chore_interval_s=0.01)
+    await writer.run(Insert("a"))
+    assert await asyncio.to_thread(enough.wait, 30)
+    await writer.close()
+    assert set(done) == {"a"}
+    assert writer.health().counters["chore_failed"] >= 1
+
+
 async def test_close_finishes_what_was_queued(path: Path) -> None:
     """What was accepted is written, and the journal is empty afterwards."""
     writer = Writer(path, prepared(path))

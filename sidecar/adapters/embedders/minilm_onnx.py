@@ -14,7 +14,7 @@ from sidecar.adapters.embedders.packaged_files import package_folder, read_verif
 from sidecar.adapters.embedders.windows import window_spans
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.text import normalise
-from sidecar.errors import EmbedderUnavailableError
+from sidecar.errors import EmbedderUnavailableError, EmbeddingFailedError
 from sidecar.ports import Embedding
 
 MODEL_NAME: Final = "all-MiniLM-L6-v2"
@@ -59,6 +59,7 @@ class OnnxMiniLmEmbedder:
         path = weights_path or package_folder(_WEIGHTS_PACKAGE, distribution=_WEIGHTS_DISTRIBUTION) / "model.onnx"
         weights = read_verified(path, sha256=_WEIGHTS_SHA256, origin=_WEIGHTS_DISTRIBUTION)
         table = read_verified(_TOKENIZER_PATH, sha256=_TOKENIZER_SHA256, origin="memory-sidecar")
+        self._is_closed = False
         self._session = _load_session(weights)
         self._tokenizer = tokenizers.Tokenizer.from_buffer(table)
         # The table says: cut at 128 and pad. Windows are cut here, at the model's own limit.
@@ -96,7 +97,8 @@ class OnnxMiniLmEmbedder:
         return [embeddings[start:end].copy() for start, end in zip(starts, ends, strict=True)] if texts else []
 
     def close(self) -> None:
-        """See `Embedder.close`. The model goes with the object."""
+        """See `Embedder.close`. The model goes with the object; calls that run end with their batch."""
+        self._is_closed = True
 
     def _windows_of(self, text_number: int, text: str) -> list[_Window]:
         encoding = self._tokenizer.encode(normalise(text), add_special_tokens=False)
@@ -107,6 +109,8 @@ class OnnxMiniLmEmbedder:
         ]
 
     def _run(self, windows: Sequence[_Window]) -> Embedding:
+        if self._is_closed:
+            raise EmbedderUnavailableError("it was closed")
         longest = max(len(window.token_ids) for window in windows)
         token_ids = np.zeros((len(windows), longest), np.int64)
         attention = np.zeros_like(token_ids)
@@ -117,7 +121,7 @@ class OnnxMiniLmEmbedder:
         try:
             (states,) = self._session.run(None, inputs)
         except RuntimeError as error:
-            raise EmbedderUnavailableError(f"onnxruntime failed: {error}") from error
+            raise EmbeddingFailedError(f"onnxruntime failed: {error}") from error
         return _mean_of_tokens(states, attention)
 
 

@@ -6,11 +6,11 @@ This module imports neither torch nor sentence-transformers, so the extra of tha
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
-from sidecar.adapters.embedders.child_process import EmbeddingProcess
+from sidecar.adapters.embedders.child_process import EmbeddingProcess, PythonCommand
 from sidecar.adapters.embedders.child_protocol import EmbedRequest
 from sidecar.adapters.embedders.packaged_files import package_folder, verify_file
 from sidecar.domain.model import ModelFingerprint
@@ -34,23 +34,30 @@ _TEXTS_PER_REQUEST: Final = 4
 class SentenceTransformersEmbedder:
     """Embeds with a sentence-transformers model in a process of its own; see `Embedder`."""
 
-    def __init__(self, model: str = DEFAULT_MODEL) -> None:
-        """Start the process and load the model; some ten seconds.
+    def __init__(self, model: str = DEFAULT_MODEL, *, python: PythonCommand) -> None:
+        """Describe the embedder; `load` it before anything else.
 
         Args:
             model: A local folder, or a hub name that is on this machine already; the default one comes with pip.
+            python: What runs the process.
+        """
+        self._model = model
+        self._is_default = model in _DEFAULT_NAMES
+        self._process = EmbeddingProcess(name=DEFAULT_MODEL if self._is_default else Path(model).name, python=python)
+
+    def load(self) -> Self:
+        """Start the process, load the model, some ten seconds, and return the embedder; `close` ends that early.
 
         Raises:
-            EmbedderUnavailableError: If the extra is not installed or the model is not there, not verified or refused.
+            EmbedderUnavailableError: If the extra is not installed, the model is not there, not verified or refused,
+                or the embedder was closed meanwhile.
         """
         if importlib.util.find_spec("sentence_transformers") is None:
             raise EmbedderUnavailableError(
                 "sentence-transformers is not installed; run `pip install 'memory-sidecar[sentence-transformers]'`"
             )
-        if model in _DEFAULT_NAMES:
-            self._process = EmbeddingProcess(_verified_default(), name=DEFAULT_MODEL)
-        else:
-            self._process = EmbeddingProcess(model, name=Path(model).name)
+        self._process.load(_verified_default() if self._is_default else self._model)
+        return self
 
     @property
     def fingerprint(self) -> ModelFingerprint:
@@ -77,7 +84,7 @@ class SentenceTransformersEmbedder:
         return [np.ascontiguousarray(rows) for rows in embeddings]
 
     def close(self) -> None:
-        """See `Embedder.close`."""
+        """See `Embedder.close`. May be called from any thread; calls that run then fail at once."""
         self._process.close()
 
 

@@ -56,10 +56,9 @@ class SnapshotRefusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLoad:
-    """What loading gave: an index and its watermark, or None and the reason."""
+    """What loading gave: an index, or None and the reason."""
 
     index: FaissVectorIndex | None
-    watermark: int = 0
     refusal: SnapshotRefusal | None = None
 
 
@@ -68,7 +67,6 @@ class _Manifest:
     fingerprint_id: str
     dim: int
     row_count: int
-    watermark: int
     payload_bytes: int
     payload_blake2b: str
 
@@ -81,15 +79,13 @@ class _RefusedError(Exception):
         self.refusal = refusal
 
 
-def save_snapshot(path: Path, index: FaissVectorIndex, *, fingerprint_id: str, watermark: int) -> None:
+def save_snapshot(path: Path, index: FaissVectorIndex, *, fingerprint_id: str) -> None:
     """Write the index to `path` so that after a crash the file is the old one or the new one, whole.
 
     Args:
-        path: The file, readable by its owner only; its folder exists.
+        path: The file, readable by its owner only; its folder is made if it is not there.
         index: Searches go on meanwhile; a copy of its rows is held until the end.
         fingerprint_id: `ModelFingerprint.id` of the embeddings.
-        watermark: Any number that tells the caller at loading what the store has done since; read it from the store
-            before this call, so that the index holds at least that much.
 
     Raises:
         StorageFullError: No space; the old snapshot is intact. So too for the other two.
@@ -97,9 +93,10 @@ def save_snapshot(path: Path, index: FaissVectorIndex, *, fingerprint_id: str, w
         StorageError: The disk refused for another reason.
     """
     rows = index.export_rows()
-    partial = path.with_name(f"{path.name}.partial")
+    partial = _partial(path)
     try:
-        _write_snapshot(partial, rows, dim=index.dim, fingerprint_id=fingerprint_id, watermark=watermark)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        _write_snapshot(partial, rows, dim=index.dim, fingerprint_id=fingerprint_id)
         partial.replace(path)
         _sync_folder(path.parent)
     except OSError as error:
@@ -130,7 +127,35 @@ def load_snapshot(path: Path, *, fingerprint_id: str, dim: int, max_bytes: int =
     return SnapshotLoad(None, refusal=refusal)
 
 
-def _write_snapshot(path: Path, rows: IndexRows, *, dim: int, fingerprint_id: str, watermark: int) -> None:
+def discard_snapshot(path: Path) -> None:
+    """Remove the snapshot and what a save that was killed left of one; neither need be there.
+
+    Raises:
+        StorageReadOnlyError: The folder cannot be written.
+        StorageError: The disk refused for another reason.
+    """
+    try:
+        path.unlink(missing_ok=True)
+        _partial(path).unlink(missing_ok=True)
+        if path.parent.is_dir():
+            _sync_folder(path.parent)
+    except OSError as error:
+        raise _storage_error(path, error) from error
+
+
+def discard_partial(path: Path) -> None:
+    """Remove what a save that was killed left; a disk that refuses is left to the next save."""
+    try:
+        _partial(path).unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("left-over index file not removed", extra={"error_number": error.errno})
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f"{path.name}.partial")
+
+
+def _write_snapshot(path: Path, rows: IndexRows, *, dim: int, fingerprint_id: str) -> None:
     keys = rows.keys.astype("<i8", copy=False)
     embeddings = np.ascontiguousarray(rows.embeddings.astype("<f4", copy=False))
     parts = [part.reshape(-1).view(np.uint8).data for part in (keys, embeddings)]
@@ -141,7 +166,6 @@ def _write_snapshot(path: Path, rows: IndexRows, *, dim: int, fingerprint_id: st
         fingerprint_id=fingerprint_id,
         dim=dim,
         row_count=len(keys),
-        watermark=watermark,
         payload_bytes=sum(part.nbytes for part in parts),
         payload_blake2b=checksum.hexdigest(),
     )
@@ -191,7 +215,7 @@ def _load(path: Path, *, fingerprint_id: str, dim: int, max_bytes: int) -> Snaps
             raise _RefusedError(SnapshotRefusal.OTHER_DIMENSION)
         _check_sizes(manifest, payload_size=status.st_size - payload_start)
         payload = _read_payload(file, manifest)
-    return SnapshotLoad(_build_index(payload, manifest), watermark=manifest.watermark)
+    return SnapshotLoad(_build_index(payload, manifest))
 
 
 def _read_manifest(file: BinaryIO) -> tuple[_Manifest, int]:
@@ -214,7 +238,7 @@ def _parse_manifest(encoded: bytes) -> _Manifest:
         manifest = _Manifest(**json.loads(encoded))
     except (ValueError, TypeError, RecursionError):
         raise _RefusedError(SnapshotRefusal.UNKNOWN_FORMAT) from None
-    numbers = (manifest.dim, manifest.row_count, manifest.watermark, manifest.payload_bytes)
+    numbers = (manifest.dim, manifest.row_count, manifest.payload_bytes)
     if not all(type(number) is int for number in numbers):
         raise _RefusedError(SnapshotRefusal.UNKNOWN_FORMAT)
     return manifest

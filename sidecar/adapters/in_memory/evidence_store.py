@@ -18,7 +18,7 @@ from sidecar.domain.evidence import (
     UsageSource,
     Valence,
 )
-from sidecar.domain.ledger import CallKind, LedgerRows, is_older_cursor, take_events
+from sidecar.domain.ledger import IDLE_LIFE, CallKind, LedgerRows, is_older_cursor, take_events
 
 
 class InMemoryEvidence:
@@ -29,6 +29,7 @@ class InMemoryEvidence:
 
     async def apply_batch(self, owner: str, batch: EvidenceBatch, *, at: datetime) -> BatchOutcome:
         """See `EvidenceStore.apply_batch`."""
+        self._forget_idle_slices(at)
         rows: LedgerRows = InMemoryLedgerRows(self._tables, owner)
         outcome = take_events(rows, batch.events, at=at)
         identity = (owner, batch.cursor.client, batch.cursor.path)
@@ -96,9 +97,20 @@ class InMemoryEvidence:
                 continue
             shown = [moment for (shown_id, _), moment in entry.shown.items() if shown_id == memory_id]
             if shown:
-                after = sorted(((piece.at, seq), piece) for seq, piece in entry.slices if (piece.at, seq) > min(shown))
-                return [(piece.kind, piece.text) for _, piece in after]
+                after = {
+                    (piece.at, seq): (piece.kind, piece.text)
+                    for seq, piece in entry.slices
+                    if (piece.at, seq) > min(shown) and not piece.awaited_call
+                }
+                return [text for _, text in sorted(after.items())]
         return []
+
+    def _forget_idle_slices(self, now: datetime) -> None:
+        waiting = {place[:3] for place in self._tables.judge_jobs}
+        for entry in self._tables.threads.values():
+            session = (entry.owner, entry.thread.client, entry.thread.session)
+            if entry.last_seen_at < now - IDLE_LIFE and session not in waiting:
+                entry.slices.clear()
 
     def _coverage(self, entry: ThreadEntry) -> SessionCoverage:
         calls = [
@@ -113,7 +125,7 @@ class InMemoryEvidence:
             first_seen_at=entry.first_seen_at,
             last_seen_at=entry.last_seen_at,
             recalls=len(calls),
-            shown=len(entry.shown),
+            shown=len({memory_id for memory_id, _ in entry.shown}),
             nothing_shown=states[ShownState.NOTHING],
             cannot_record=states[ShownState.CANNOT_RECORD],
             unknown=tuple(sorted(unknown.items())),

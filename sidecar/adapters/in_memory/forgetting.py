@@ -12,6 +12,7 @@ from sidecar.adapters.in_memory.succession import InMemorySuccessionRows, find_a
 from sidecar.adapters.in_memory.tables import Tables
 from sidecar.domain.confirmation import give_credit_back
 from sidecar.domain.edges import EdgeOrigin
+from sidecar.domain.ledger import CallKind
 from sidecar.domain.memory import Memory, MemoryState, Relation
 from sidecar.domain.store_values import CatalogRow, Forgetting, RequestKey, SkipReason, skip_reason
 from sidecar.domain.succession import living_successor
@@ -124,4 +125,14 @@ def _delete_slices(tables: Tables, memory: Memory) -> None:
         )
         if is_of_session or any(shown_id == memory.id for shown_id, _ in entry.shown):
             entry.slices.clear()
-        entry.slices = [(seq, piece) for seq, piece in entry.slices if memory.content not in piece.text]
+        # The answer to a call that was not read yet may be the memory itself.
+        unseen = {
+            call.call_id
+            for (owner, _, _), call in tables.calls.items()
+            if owner == memory.owner and call.kind is CallKind.UNSEEN and memory.id in call.shown.memory_ids
+        }
+        entry.slices = [
+            (seq, piece)
+            for seq, piece in entry.slices
+            if memory.content not in piece.text and piece.awaited_call not in unseen
+        ]

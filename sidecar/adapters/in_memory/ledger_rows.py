@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from operator import itemgetter
 
 from sidecar.adapters.in_memory.tables import Tables, ThreadEntry, UsageEntry
 from sidecar.domain.confirmation import Claim
@@ -133,8 +134,7 @@ class InMemoryLedgerRows:
     def thread_by_id(self, thread_id: int) -> Thread:
         """See `LedgerRows.thread_by_id`."""
         entry = self._tables.threads[thread_id]
-        slice_bytes = sum(piece.size_bytes for _, piece in entry.slices)
-        return Thread(entry.id, entry.thread.client, entry.thread.session, bool(entry.shown), slice_bytes)
+        return Thread(entry.id, entry.thread.client, entry.thread.session, bool(entry.shown), entry.gathered_bytes)
 
     def call(self, client: str, call_id: str) -> Call | None:
         """See `LedgerRows.call`."""
@@ -154,27 +154,53 @@ class InMemoryLedgerRows:
 
     def add_shown(self, thread: Thread, memory_id: str, call: Call, *, at: datetime) -> bool:
         """See `LedgerRows.add_shown`."""
-        shown = self._tables.threads[thread.id].shown
-        if (memory_id, call.call_id) in shown:
+        entry = self._tables.threads[thread.id]
+        if (memory_id, call.call_id) in entry.shown:
             return False
-        shown[memory_id, call.call_id] = (at, self._tables.last_slice)
+        entry.gathered_bytes = 0
+        entry.slices = [
+            (seq, replace(piece, is_context=piece.is_context and piece.at < at)) for seq, piece in entry.slices
+        ]
+        entry.shown[memory_id, call.call_id] = (at, self._tables.last_slice)
         self._tables.judge_jobs.setdefault((self._owner, thread.client, thread.session, memory_id), thread.id)
         return True
 
     def add_slice(self, thread: Thread, piece: Slice) -> None:
         """See `LedgerRows.add_slice`."""
         self._tables.last_slice += 1
-        self._tables.threads[thread.id].slices.append((self._tables.last_slice, piece))
+        entry = self._tables.threads[thread.id]
+        entry.slices.append((self._tables.last_slice, piece))
+        entry.gathered_bytes += 0 if piece.awaited_call else piece.size_bytes
 
-    def count_dropped_slice(self, thread_id: int) -> None:
-        """See `LedgerRows.count_dropped_slice`."""
-        self._tables.threads[thread_id].dropped_slices += 1
+    def take_awaiting(self, client: str, call_id: str) -> Slice | None:
+        """See `LedgerRows.take_awaiting`."""
+        for entry in self._own_threads():
+            for place, (_, piece) in enumerate(entry.slices):
+                if entry.thread.client == client and piece.awaited_call == call_id:
+                    del entry.slices[place]
+                    return piece
+        return None
 
-    def keep_last_slices(self, thread_id: int, *, count: int, size_bytes: int) -> None:
-        """See `LedgerRows.keep_last_slices`."""
+    def keep_last_context(self, thread_id: int, *, count: int, size_bytes: int) -> None:
+        """See `LedgerRows.keep_last_context`."""
         slices = self._tables.threads[thread_id].slices
-        while len(slices) > 1 and (len(slices) > count or sum(piece.size_bytes for _, piece in slices) > size_bytes):
-            del slices[0]
+        context = [numbered for numbered in slices if numbered[1].is_context]
+        while len(context) > 1 and (len(context) > count or sum(piece.size_bytes for _, piece in context) > size_bytes):
+            slices.remove(context.pop(0))
+
+    def keep_newest_slices(self, *, size_bytes: int) -> None:
+        """See `LedgerRows.keep_newest_slices`; a sixteenth more goes, as with SQLite."""
+        numbered = [(seq, piece, entry) for entry in self._own_threads() for seq, piece in entry.slices]
+        numbered.sort(key=itemgetter(0))
+        total = sum(piece.size_bytes for _, piece, _ in numbered)
+        if total <= size_bytes:
+            return
+        for seq, piece, entry in numbered:
+            if total <= size_bytes - size_bytes // 16:
+                break
+            entry.slices.remove((seq, piece))
+            entry.dropped_slices += 1
+            total -= piece.size_bytes
 
     def _own_threads(self) -> list[ThreadEntry]:
         return [entry for entry in self._tables.threads.values() if entry.owner == self._owner]

@@ -265,14 +265,17 @@ class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
 
     async def health(self) -> StoreHealth:
         """See `MemoryStore.health`."""
-        missing = sum(entry.missing_ids for entry in self._tables.threads.values())
+        threads = self._tables.threads.values()
         return StoreHealth(
             schema=0,
             engine="in memory",
             database_bytes=0,
             wal_bytes=0,
             free_bytes=0,
-            counters={"shown_ids_not_in_store": missing},
+            counters={
+                "shown_ids_not_in_store": sum(entry.missing_ids for entry in threads),
+                "slices_dropped": sum(entry.dropped_slices for entry in threads),
+            },
         )
 
     async def check_integrity(self) -> tuple[str, ...]:

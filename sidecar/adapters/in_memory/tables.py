@@ -56,6 +56,7 @@ class ThreadEntry:
     last_seen_at: datetime
     missing_ids: int = 0
     dropped_slices: int = 0
+    gathered_bytes: int = 0
     slices: list[tuple[int, Slice]] = field(default_factory=list)
     shown: dict[tuple[str, str], tuple[datetime, int]] = field(default_factory=dict)
     """(memory id, call id) to when it was shown and the number of the last slice before."""

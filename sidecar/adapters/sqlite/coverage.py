@@ -70,15 +70,16 @@ def slices(
         return []
     rows = fetch_all(
         connection,
-        "SELECT kind, text FROM slices WHERE thread = ? AND (at, seq) > (?, ?) ORDER BY at, seq",
+        "SELECT kind, text FROM slices WHERE thread = ? AND (at, seq) > (?, ?) AND awaited_call = '' ORDER BY at, seq",
         row,
     )
     return [(SliceKind(kind), text) for kind, text in rows]
 
 
-def missing_ids(connection: apsw.Connection) -> int:
-    """Return how many shown ids no memory of their owner had."""
-    return int(fetch_value(connection, "SELECT coalesce(sum(missing_ids), 0) FROM evidence_sessions"))
+def losses(connection: apsw.Connection) -> tuple[int, int]:
+    """Return how many shown ids no memory of their owner had, and how many texts were dropped for want of room."""
+    row = fetch_one(connection, "SELECT sum(missing_ids), sum(dropped_slices) FROM evidence_sessions") or (0, 0)
+    return int(row[0] or 0), int(row[1] or 0)
 
 
 def _session_recall(row: Row, used: set[str]) -> SessionRecall:
@@ -108,7 +109,9 @@ def _coverage(connection: apsw.Connection, owner: str, row: Row) -> SessionCover
         first_seen_at=from_us(row[6]),
         last_seen_at=from_us(row[7]),
         recalls=sum(by_state.values()),
-        shown=int(fetch_value(connection, "SELECT count(*) FROM shown WHERE thread = ?", (thread_id,))),
+        shown=int(
+            fetch_value(connection, "SELECT count(DISTINCT memory_id) FROM shown WHERE thread = ?", (thread_id,))
+        ),
         nothing_shown=by_state[ShownState.NOTHING],
         cannot_record=by_state[ShownState.CANNOT_RECORD],
         unknown=tuple((reason, count) for state, reason, count in calls if state == ShownState.UNKNOWN),

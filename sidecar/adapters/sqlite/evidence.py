@@ -2,6 +2,7 @@
 # ruff: noqa: S608 - only names and place holders of our own are put into statements; values are bound
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -17,10 +18,11 @@ from sidecar.domain.evidence import (
     SessionThread,
     Shown,
     ShownState,
+    SliceKind,
     TranscriptCursor,
     UnknownReason,
 )
-from sidecar.domain.ledger import Call, CallKind, LedgerRows, Slice, Thread, is_older_cursor, take_events
+from sidecar.domain.ledger import IDLE_LIFE, Call, CallKind, LedgerRows, Slice, Thread, is_older_cursor, take_events
 
 _CURSOR_COLUMNS = "client, path, file_id, offset_bytes, line_hash, generation, parser_version, lines_read, skipped"
 
@@ -41,6 +43,17 @@ def cursors(connection: apsw.Connection, owner: str, client: str) -> list[Transc
         (owner, client),
     )
     return [_cursor_from_row(row) for row in rows]
+
+
+def forget_idle_slices(transaction: Transaction, *, now: datetime) -> bool:
+    """Delete the texts of sessions that ended a day ago and that no judge waits for; tell whether there were any."""
+    transaction.connection.execute(
+        "DELETE FROM slices WHERE thread IN (SELECT e.id FROM evidence_sessions e "
+        "WHERE e.slice_bytes > 0 AND e.last_seen_at < ? AND NOT EXISTS (SELECT 1 FROM judge_jobs j "
+        "WHERE j.owner = e.owner AND j.client = e.client AND j.session = e.session))",
+        (to_us(now - IDLE_LIFE),),
+    )
+    return bool(transaction.connection.changes())
 
 
 def _save_cursor(connection: apsw.Connection, owner: str, cursor: TranscriptCursor) -> None:
@@ -121,9 +134,7 @@ class SqliteLedgerRows(SqliteConfirmationRows):
         """See `LedgerRows.thread_by_id`."""
         row = fetch_one(
             self._connection,
-            "SELECT id, client, session, EXISTS (SELECT 1 FROM shown WHERE thread = e.id), "
-            "(SELECT coalesce(sum(size_bytes), 0) FROM slices WHERE thread = e.id) "
-            "FROM evidence_sessions e WHERE id = ?",
+            "SELECT id, client, session, has_shown, gathered_bytes FROM evidence_sessions WHERE id = ?",
             (thread_id,),
         )
         assert row is not None, "a call names a thread that the foreign key should have kept"
@@ -195,26 +206,76 @@ class SqliteLedgerRows(SqliteConfirmationRows):
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (self._owner, thread.client, thread.session, memory_id, thread.id, last_seq + 1, to_us(at)),
         )
+        self._connection.execute(
+            "UPDATE evidence_sessions SET has_shown = 1, gathered_bytes = 0 WHERE id = ?", (thread.id,)
+        )
+        self._connection.execute(
+            "UPDATE slices SET is_context = 0 WHERE thread = ? AND is_context = 1 AND at >= ?", (thread.id, to_us(at))
+        )
         return True
 
     def add_slice(self, thread: Thread, piece: Slice) -> None:
         """See `LedgerRows.add_slice`."""
         self._connection.execute(
-            "INSERT INTO slices (owner, thread, kind, text, size_bytes, at) VALUES (?, ?, ?, ?, ?, ?)",
-            (self._owner, thread.id, piece.kind, piece.text, piece.size_bytes, to_us(piece.at)),
+            "INSERT INTO slices (owner, thread, kind, text, size_bytes, at, is_context, awaited_call) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self._owner,
+                thread.id,
+                piece.kind,
+                piece.text,
+                piece.size_bytes,
+                to_us(piece.at),
+                int(piece.is_context),
+                piece.awaited_call,
+            ),
         )
 
-    def count_dropped_slice(self, thread_id: int) -> None:
-        """See `LedgerRows.count_dropped_slice`."""
-        self._connection.execute(
-            "UPDATE evidence_sessions SET dropped_slices = dropped_slices + 1 WHERE id = ?", (thread_id,)
+    def take_awaiting(self, client: str, call_id: str) -> Slice | None:
+        """See `LedgerRows.take_awaiting`."""
+        row = fetch_one(
+            self._connection,
+            "SELECT s.seq, s.kind, s.text, s.size_bytes, s.at FROM slices s "
+            "JOIN evidence_sessions e ON e.id = s.thread "
+            "WHERE s.owner = ? AND s.awaited_call = ? AND s.awaited_call <> '' AND e.client = ?",
+            (self._owner, call_id, client),
+        )
+        if row is None:
+            return None
+        self._connection.execute("DELETE FROM slices WHERE seq = ?", (row[0],))
+        return Slice(SliceKind(row[1]), row[2], row[3], from_us(row[4]))
+
+    def keep_newest_slices(self, *, size_bytes: int) -> None:
+        """See `LedgerRows.keep_newest_slices`; a sixteenth more goes, so that not every text costs a deletion."""
+        total = (
+            fetch_value(self._connection, "SELECT size_bytes FROM slice_totals WHERE owner = ?", (self._owner,)) or 0
+        )
+        if total <= size_bytes:
+            return
+        dropped: Counter[int] = Counter()
+        last_seq = 0
+        oldest = self._connection.execute(
+            "SELECT seq, thread, size_bytes FROM slices WHERE owner = ? ORDER BY seq", (self._owner,)
+        )
+        for seq, thread, size in oldest:
+            total -= size
+            last_seq = seq
+            dropped[thread] += 1
+            if total <= size_bytes - size_bytes // 16:
+                break
+        oldest.close(force=True)
+        self._connection.execute("DELETE FROM slices WHERE owner = ? AND seq <= ?", (self._owner, last_seq))
+        self._connection.executemany(
+            "UPDATE evidence_sessions SET dropped_slices = dropped_slices + ? WHERE id = ?",
+            [(count, thread) for thread, count in dropped.items()],
         )
 
-    def keep_last_slices(self, thread_id: int, *, count: int, size_bytes: int) -> None:
-        """See `LedgerRows.keep_last_slices`."""
+    def keep_last_context(self, thread_id: int, *, count: int, size_bytes: int) -> None:
+        """See `LedgerRows.keep_last_context`."""
         self._connection.execute(
             "DELETE FROM slices WHERE seq IN (SELECT seq FROM (SELECT seq, "
-            "row_number() OVER newest AS place, sum(size_bytes) OVER newest AS total FROM slices WHERE thread = ?1 "
+            "row_number() OVER newest AS place, sum(size_bytes) OVER newest AS total FROM slices "
+            "WHERE thread = ?1 AND is_context = 1 "
             "WINDOW newest AS (ORDER BY seq DESC)) WHERE place > 1 AND (place > ?2 OR total > ?3))",
             (thread_id, count, size_bytes),
         )

@@ -172,6 +172,9 @@ def _delete_slices(connection: apsw.Connection, memory: Memory) -> None:
     connection.execute(
         "DELETE FROM slices WHERE owner = ?1 AND (instr(text, ?2) > 0 OR thread IN ("
         "SELECT thread FROM shown WHERE owner = ?1 AND memory_id = ?3 "
-        "UNION SELECT id FROM evidence_sessions WHERE owner = ?1 AND client = ?4 AND session = ?5 AND session <> ''))",
+        "UNION SELECT id FROM evidence_sessions WHERE owner = ?1 AND client = ?4 AND session = ?5 AND session <> '') "
+        # The answer to a call that was not read yet may be the memory itself.
+        "OR awaited_call IN (SELECT call_id FROM evidence_calls WHERE owner = ?1 AND kind = 'unseen' "
+        "AND instr(memory_ids, ?3) > 0))",
         (memory.owner, memory.content, memory.id, memory.client, memory.session),
     )

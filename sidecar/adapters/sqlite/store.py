@@ -98,7 +98,7 @@ class SqliteStore(SqliteReports, SqliteMaintenance):
         except BaseException:
             connection.close()
             raise
-        writer = Writer(path, connection)
+        writer = Writer(path, connection, chore=lambda work: evidence.forget_idle_slices(work, now=clock.now()))
         return cls(path, clock=clock, writer=writer, loading=loading, posting_budget=posting_budget)
 
     # --- memories ---

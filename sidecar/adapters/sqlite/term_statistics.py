@@ -30,6 +30,7 @@ COUNT_BITS: Final = np.uint64(16)
 MAX_TERM_COUNT: Final = (1 << 16) - 1
 _ROWS_AT_ONCE: Final = 20_000
 _MERGE_AT: Final = 50_000
+_COUNT_AT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class TermStatistics:
         self._counts: npt.NDArray[np.int64] = np.empty(0, np.int64)
         # Changes since the arrays were built: a few thousand entries rather than one for every term there is.
         self._changes: dict[int, int] = {}
+        # What nobody asked about yet: the writer, for whom a caller waits, leaves the counting to who asks.
+        self._uncounted: list[tuple[PackedTerms, int]] = []
         self._memory_count = 0
         self._total_length = 0
 
@@ -73,12 +76,11 @@ class TermStatistics:
     def add(self, packed: PackedTerms, *, length: int, step: int = 1) -> None:
         """Count a memory in, or with `step` -1 out again."""
         with self._lock:
-            for term in (packed >> COUNT_BITS).tolist():
-                self._changes[term] = self._changes.get(term, 0) + step
+            self._uncounted.append((packed, step))
             self._memory_count += step
             self._total_length += step * length
-            if len(self._changes) > _MERGE_AT:
-                self._merge_changes()
+            if len(self._uncounted) > _COUNT_AT:
+                self._count_changes()
 
     def totals(self) -> WordTotals:
         """Return the store's figures; a mean length of 0 for an empty store."""
@@ -90,6 +92,7 @@ class TermStatistics:
         """Return those terms that any memory holds, each once, with how many do."""
         asked = list(dict.fromkeys(terms))
         with self._lock:
+            self._count_changes()
             counts = self._count([term_hash(term) for term in asked])
         return [WeighedTerm(term, count) for term, count in zip(asked, counts, strict=True) if count > 0]
 
@@ -101,6 +104,14 @@ class TermStatistics:
         places = np.minimum(np.searchsorted(self._hashes, asked), len(self._hashes) - 1)
         base = np.where(self._hashes[places] == asked, self._counts[places], 0)
         return [int(count) + change for count, change in zip(base, changes, strict=True)]
+
+    def _count_changes(self) -> None:
+        for packed, step in self._uncounted:
+            for term in (packed >> COUNT_BITS).tolist():
+                self._changes[term] = self._changes.get(term, 0) + step
+        self._uncounted.clear()
+        if len(self._changes) > _MERGE_AT:
+            self._merge_changes()
 
     def _merge_changes(self) -> None:
         changed = sorted(self._changes.items())

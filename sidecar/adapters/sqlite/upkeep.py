@@ -15,7 +15,7 @@ from sidecar.adapters.sqlite.connection import (
     sqlite_version,
     storage_error,
 )
-from sidecar.adapters.sqlite.coverage import missing_ids
+from sidecar.adapters.sqlite.coverage import losses
 from sidecar.adapters.sqlite.writer import WriterHealth
 from sidecar.domain.store_values import StoreHealth
 
@@ -34,10 +34,15 @@ _TERM_DIFFERENCE: Final = (
     "SELECT abs(coalesce((SELECT sum(length(terms)) / 8 FROM memory_words), 0) "
     "- coalesce((SELECT sum(doc) FROM words_vocabulary), 0))"
 )
+_SLICE_SIZES: Final = (
+    "SELECT count(*) FROM evidence_sessions WHERE slice_bytes <> "
+    "(SELECT coalesce(sum(s.size_bytes), 0) FROM slices s WHERE s.thread = evidence_sessions.id)"
+)
 _INVARIANTS: Final = (
     ("memories without terms for word search", _WORDLESS),
     ("memories that are neither embedded nor waiting for it", _UNEMBEDDED),
     ("superseded memories whose successor is not there", _LOST_SUCCESSORS),
+    ("sessions that hold more or fewer bytes of texts than they say", _SLICE_SIZES),
     ("terms that the word index has more or fewer of than the memories", _TERM_DIFFERENCE),
 )
 
@@ -48,11 +53,12 @@ class DatabaseFigures:
 
     schema: int
     missing_shown_ids: int
+    dropped_slices: int
 
 
 def read_figures(connection: apsw.Connection) -> DatabaseFigures:
     """Return the database's own figures."""
-    return DatabaseFigures(int(fetch_value(connection, "PRAGMA user_version")), missing_ids(connection))
+    return DatabaseFigures(int(fetch_value(connection, "PRAGMA user_version")), *losses(connection))
 
 
 def health_of(path: Path, writing: WriterHealth, figures: DatabaseFigures | None, *, problem: str = "") -> StoreHealth:
@@ -77,6 +83,7 @@ def health_of(path: Path, writing: WriterHealth, figures: DatabaseFigures | None
     counters["writes_queued"] = writing.queued
     if figures is not None:
         counters["shown_ids_not_in_store"] = figures.missing_shown_ids
+        counters["slices_dropped"] = figures.dropped_slices
     return StoreHealth(
         schema=figures.schema if figures else 0,
         engine=sqlite_version(),

@@ -45,10 +45,12 @@ _NO_TERM: Final = "0"
 def pack_terms(tokens: Sequence[str]) -> PackedTerms:
     """Return a memory's different terms as `memory_words` holds them, in ascending order."""
     counts = Counter(tokens)
-    return np.array(
-        sorted((term_hash(term) << int(COUNT_BITS)) | min(count, MAX_TERM_COUNT) for term, count in counts.items()),
-        "<u8",
+    hashes = np.fromiter(map(term_hash, counts), "<u8", len(counts))
+    packed: PackedTerms = (hashes << COUNT_BITS) | np.fromiter(counts.values(), "<u8", len(counts)).clip(
+        max=MAX_TERM_COUNT
     )
+    packed.sort()
+    return packed
 
 
 def add_words(transaction: Transaction, statistics: TermStatistics, key: int, tokens: Sequence[str]) -> None:

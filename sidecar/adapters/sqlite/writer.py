@@ -30,6 +30,8 @@ MAX_GROUP: Final = 256
 MAX_QUEUED: Final = 8_192
 IDLE_S: Final = 0.25
 """Without work for this long, the writer looks whether the journal wants emptying."""
+CHORE_INTERVAL_S: Final = 3_600.0
+"""So often, and first of all, an idle writer does its chore."""
 LINGER_S: Final = 0.05
 """So long a group of operations that nobody waits for stays open for more of them."""
 
@@ -68,12 +70,28 @@ class WriterHealth:
 
 
 class Writer:
-    """Runs write operations on its own thread, up to 256 of them in one transaction."""
+    """Runs write operations on its own thread, up to 256 of them in one transaction.
 
-    def __init__(self, path: Path, connection: apsw.Connection, *, max_queued: int = MAX_QUEUED) -> None:
+    Args:
+        chore: What an idle writer does now and then; it tells whether it removed something that must leave the journal
+            too. A failure is counted and logged.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        connection: apsw.Connection,
+        *,
+        max_queued: int = MAX_QUEUED,
+        chore: Callable[[Transaction], bool] | None = None,
+        chore_interval_s: float = CHORE_INTERVAL_S,
+    ) -> None:
         self._path = path
         self._connection: apsw.Connection | None = connection
         self._max_queued = max_queued
+        self._chore = chore
+        self._chore_interval_s = chore_interval_s
+        self._chore_due_s = 0.0
         self._queue: queue.SimpleQueue[_Work[Any] | None] = queue.SimpleQueue()
         self._counters: Counter[str] = Counter()
         self._problem = ""
@@ -150,6 +168,9 @@ class Writer:
                 group, is_last = self._next_group()
                 if group:
                     self._run_group(group)
+                elif self._chore is not None and time.monotonic() >= self._chore_due_s:
+                    self._chore_due_s = time.monotonic() + self._chore_interval_s
+                    self._run_group([_Work(self._run_chore, what="chore")])
                 self._care_for_journal(is_idle=not group or is_last)
         except Exception as error:
             # Whatever ends this thread, nobody may wait for it for ever, and it must be seen.
@@ -175,11 +196,23 @@ class Writer:
                 waiting += [work] if work is not None else []
         self._deliver(waiting, [_Failed(failure) for _ in waiting])
 
+    def _run_chore(self, transaction: Transaction) -> None:
+        if self._chore is not None and self._chore(transaction):
+            self.empty_journal()
+
+    def _idle_wait_s(self) -> float | None:
+        """Return how long to wait for work before there is something to do without it; None for ever."""
+        waits = []
+        if self._must_empty or self._journal_pages > IDLE_CHECKPOINT_PAGES:
+            waits.append(IDLE_S)
+        if self._chore is not None:
+            waits.append(max(self._chore_due_s - time.monotonic(), 0.0))
+        return min(waits, default=None)
+
     def _next_group(self) -> tuple[list[_Work[Any]], bool]:
         """Wait for work and return it, and whether the end mark was among it; no work after idle time."""
-        wants_care = self._must_empty or self._journal_pages > IDLE_CHECKPOINT_PAGES
         group: list[_Work[Any]] = []
-        timeout_s = IDLE_S if wants_care else None
+        timeout_s = self._idle_wait_s()
         is_awaited = False
         lingers_until = 0.0
         with contextlib.suppress(queue.Empty):

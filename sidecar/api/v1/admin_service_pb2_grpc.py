@@ -76,7 +76,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WaitForIndex(self, request, context):
-        """Waits until everything stored so far can be found by meaning.
+        """Waits until everything stored so far can be found by meaning; returns at once if there is no model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

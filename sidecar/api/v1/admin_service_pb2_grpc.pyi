@@ -38,7 +38,7 @@ class AdminServiceStub:
     Shutdown: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ShutdownRequest, _admin_service_pb2.ShutdownResponse]
     """Finishes what was accepted and stops."""
     WaitForIndex: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.WaitForIndexRequest, _admin_service_pb2.WaitForIndexResponse]
-    """Waits until everything stored so far can be found by meaning."""
+    """Waits until everything stored so far can be found by meaning; returns at once if there is no model."""
     RetryParked: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.RetryParkedRequest, _admin_service_pb2.RetryParkedResponse]
     """Tries again to embed what was given up."""
 
@@ -52,7 +52,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     Shutdown: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ShutdownRequest, _admin_service_pb2.ShutdownResponse]  # type: ignore[assignment]
     """Finishes what was accepted and stops."""
     WaitForIndex: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.WaitForIndexRequest, _admin_service_pb2.WaitForIndexResponse]  # type: ignore[assignment]
-    """Waits until everything stored so far can be found by meaning."""
+    """Waits until everything stored so far can be found by meaning; returns at once if there is no model."""
     RetryParked: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.RetryParkedRequest, _admin_service_pb2.RetryParkedResponse]  # type: ignore[assignment]
     """Tries again to embed what was given up."""
 
@@ -81,7 +81,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.WaitForIndexRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.WaitForIndexResponse, _abc.Awaitable[_admin_service_pb2.WaitForIndexResponse]]:
-        """Waits until everything stored so far can be found by meaning."""
+        """Waits until everything stored so far can be found by meaning; returns at once if there is no model."""
 
     @_abc_1.abstractmethod
     def RetryParked(

@@ -4,17 +4,16 @@ import json
 import shutil
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from sidecar.cli.demo.play import Outcome, Ranked, play
+from sidecar.cli.demo.play import Outcome, Ranked, RecallShown, play
 from sidecar.cli.invocation import Invocation, JsonOption
 
-_CONTENT_WIDTH = 58
+_WIDEST = 80
 
 
 def demo(
@@ -33,73 +32,79 @@ def demo(
         json.dump(_document(outcome), sys.stdout, indent=2)
         sys.stdout.write("\n")
     else:
-        _tell(outcome, Console())
+        # Plainly, so that the commands at the end can be copied whole.
+        for line in _tell(outcome, min(Console().width, _WIDEST)):
+            typer.echo(line)
 
 
-def _tell(outcome: Outcome, console: Console) -> None:
-    console.print(f"[bold]1. {len(outcome.story.memories)} memories of a made-up project[/bold]")
-    console.print(f"{outcome.story.about}\n")
-    console.print("[bold]2. What recorded Claude Code sessions were shown, read from their transcripts[/bold]")
-    for number, recall in enumerate(outcome.recalls, 1):
-        console.print(_recall_table(number, outcome, recall.query, recall.shown, recall.used))
-    console.print("[bold]3. The same questions before and after[/bold]")
-    for recall in outcome.recalls:
-        if recall.used:
-            console.print(_ranking_table(outcome, recall.query))
-        else:
-            console.print(f'"{recall.query}": nothing was used, so nothing is ranked otherwise.')
-    console.print(
-        "\nA memory that the agent built on or replaced counts as used; merely being shown changes nothing.\n"
-        f"Took {outcome.duration_s:.0f} s. The demo's store is gone; nothing of yours was touched.\n"
+def _tell(outcome: Outcome, width: int) -> Iterator[str]:
+    """Yield the story, line by line."""
+    story = outcome.story
+    yield from _wrapped(f"{len(story.memories)} memories of a made-up project. {story.about}", width)
+    yield from _wrapped(
+        f"{len(outcome.recalls)} recorded sessions of the real Claude Code were just played through the watcher. What "
+        "each recall had shown the agent was read from the transcript, and so was what the agent made of it.",
+        width,
     )
-    console.print("[bold]Next: give your own Claude Code this memory[/bold]")
-    console.print(Text(f"    claude mcp add --scope user memory -- {_own_command()} mcp"))
-    console.print("then work as usual, and see what your sessions were shown:")
-    console.print("    sidecar sessions")
+    for number, recall in enumerate(outcome.recalls, 1):
+        yield f'{number}. The agent asks: "{recall.query}"'
+        yield f"   It was shown {len(recall.shown)} memories and {_used_in_words(len(recall.used))}:"
+        for memory_id in recall.shown:
+            yield from _shown(outcome.contents[memory_id], is_used=memory_id in recall.used, width=width)
+        yield from _ranked_now(outcome, recall, width)
+        yield ""
+    yield from _wrapped(
+        "A memory that the agent built on or replaced counts as used; being shown changes nothing. A score is "
+        "relevance, 0 to 1, times small factors for type, age and use.",
+        width,
+    )
+    yield f"Took {outcome.duration_s:.0f} s. The demo's store is gone again; nothing of yours was touched."
+    yield ""
+    yield "Next: give your own Claude Code this memory,"
+    yield ""
+    yield f"    claude mcp add --scope user memory -- {_own_command()} mcp"
+    yield ""
+    yield "work as usual, and see what your sessions were shown:"
+    yield ""
+    yield f"    {_own_command()} sessions"
 
 
-def _recall_table(number: int, outcome: Outcome, query: str, shown: tuple[str, ...], used: frozenset[str]) -> Table:
-    table = Table(title=f'recall {number}: "{query}"', title_justify="left", show_header=True, width=78)
-    table.add_column("shown to the agent", ratio=1)
-    table.add_column("used", justify="center", width=6)
-    for memory_id in shown:
-        is_used = memory_id in used
-        table.add_row(Text(_short(outcome.contents[memory_id])), Text("used" if is_used else "", style="bold green"))
-    return table
+def _used_in_words(count: int) -> str:
+    return f"used {count}" if count else "used none"
 
 
-def _ranking_table(outcome: Outcome, query: str) -> Table:
-    table = Table(title=f'"{query}"', title_justify="left", width=78)
-    table.add_column("now", justify="right", width=3)
-    table.add_column("before", justify="right", width=6)
-    table.add_column("memory", ratio=1)
-    table.add_column("score", justify="right", width=13)
-    before = {ranked.memory_id: (place, ranked) for place, ranked in enumerate(outcome.before[query], 1)}
-    now = {ranked.memory_id for ranked in outcome.after[query]}
-    for place, ranked in enumerate(outcome.after[query], 1):
-        was_place, was = before.get(ranked.memory_id, (None, None))
-        style = "bold green" if ranked.reinforcement > 1 else ""
-        table.add_row(
-            str(place),
-            str(was_place or "new"),
-            Text(_short(ranked.content), style=style),
-            _score(was, ranked),
+def _shown(content: str, *, is_used: bool, width: int) -> Iterator[str]:
+    if is_used:
+        yield from textwrap.wrap(
+            content, width, initial_indent="   * used: ", subsequent_indent="     ", break_on_hyphens=False
         )
-    for memory_id, (was_place, was) in before.items():
-        if memory_id not in now and was is not None:
-            table.add_row("-", str(was_place), Text(_short(was.content), style="dim"), f"{was.score:.2f}")
-    return table
+    else:
+        yield f"     {textwrap.shorten(content, width - 5, placeholder=' ...')}"
 
 
-def _score(was: Ranked | None, now: Ranked) -> str:
-    """Return the score, and the one before if evidence changed it; new neighbours move the others a trifle, too."""
-    if was is None or was.reinforcement == now.reinforcement:
-        return f"{now.score:.2f}"
-    return f"{was.score:.2f} -> {now.score:.2f}"
+def _ranked_now(outcome: Outcome, recall: RecallShown, width: int) -> Iterator[str]:
+    """Tell what became of this question's ranking, naming only what evidence moved."""
+    before = {ranked.memory_id: place for place, ranked in enumerate(outcome.before[recall.query], 1)}
+    after = {ranked.memory_id: place for place, ranked in enumerate(outcome.after[recall.query], 1)}
+    if not recall.used:
+        yield "   Asked again: the same, since nothing was used."
+        return
+    yield "   Asked again:"
+    scores = {ranked.memory_id: ranked.score for ranked in outcome.before[recall.query]}
+    for ranked in outcome.after[recall.query]:
+        if ranked.reinforcement <= 1:
+            continue
+        told = f"new at place {after[ranked.memory_id]}, score {ranked.score:.2f}, it replaces the one that was used"
+        if ranked.memory_id in before:
+            moved = f"from place {before[ranked.memory_id]} to {after[ranked.memory_id]}"
+            told = f"{moved}, score {scores[ranked.memory_id]:.2f} -> {ranked.score:.2f}"
+        line = f"{told} (use x {ranked.reinforcement:.2f}): {ranked.content}"
+        yield from textwrap.wrap(line, width, initial_indent="   * ", subsequent_indent="     ", break_on_hyphens=False)
 
 
-def _short(content: str) -> str:
-    return textwrap.shorten(content, 2 * _CONTENT_WIDTH, placeholder=" ...")
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    yield from textwrap.wrap(text, width)
+    yield ""
 
 
 def _own_command() -> str:

@@ -1,4 +1,5 @@
--- The ledger: what each session thread was shown, and the redacted texts that wait for a judge.
+-- The ledger: what each session thread was shown, and the redacted texts that wait for a judge. Triggers keep
+-- `slice_bytes`, of all slices a thread holds, and `gathered_bytes`, of those since a memory was shown in it last.
 CREATE TABLE evidence_sessions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     owner TEXT NOT NULL,
@@ -11,10 +12,14 @@ CREATE TABLE evidence_sessions (
     last_seen_at INTEGER NOT NULL,
     missing_ids INTEGER NOT NULL DEFAULT 0,
     dropped_slices INTEGER NOT NULL DEFAULT 0,
+    has_shown INTEGER NOT NULL DEFAULT 0,
+    slice_bytes INTEGER NOT NULL DEFAULT 0,
+    gathered_bytes INTEGER NOT NULL DEFAULT 0,
     UNIQUE (owner, client, session, agent_id)
 ) STRICT;
 
 CREATE INDEX evidence_sessions_last_seen ON evidence_sessions (owner, last_seen_at);
+CREATE INDEX evidence_sessions_with_slices ON evidence_sessions (last_seen_at) WHERE slice_bytes > 0;
 
 -- Digests of every event taken, of owner, client, kind and the event's id; kept for ever.
 CREATE TABLE evidence_events (digest BLOB PRIMARY KEY) STRICT, WITHOUT ROWID;
@@ -37,6 +42,7 @@ CREATE TABLE evidence_calls (
 ) STRICT;
 
 CREATE INDEX evidence_calls_thread ON evidence_calls (thread, kind);
+CREATE INDEX evidence_calls_unseen ON evidence_calls (owner) WHERE kind = 'unseen';
 
 CREATE TABLE shown (
     id INTEGER PRIMARY KEY,
@@ -51,6 +57,7 @@ CREATE TABLE shown (
 
 CREATE INDEX shown_memory ON shown (owner, memory_id);
 
+-- `awaited_call`: id of the call that the text answers, while that was not read yet.
 CREATE TABLE slices (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     owner TEXT NOT NULL,
@@ -58,10 +65,31 @@ CREATE TABLE slices (
     kind TEXT NOT NULL,
     text TEXT NOT NULL,
     size_bytes INTEGER NOT NULL,
-    at INTEGER NOT NULL
+    at INTEGER NOT NULL,
+    is_context INTEGER NOT NULL,
+    awaited_call TEXT NOT NULL
 ) STRICT;
 
-CREATE INDEX slices_thread ON slices (thread, size_bytes);
+CREATE INDEX slices_thread ON slices (thread, is_context);
+CREATE INDEX slices_awaiting ON slices (owner, awaited_call) WHERE awaited_call <> '';
+
+-- Bytes of all slices of an owner.
+CREATE TABLE slice_totals (
+    owner TEXT PRIMARY KEY,
+    size_bytes INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER slices_added AFTER INSERT ON slices BEGIN
+    UPDATE evidence_sessions SET slice_bytes = slice_bytes + new.size_bytes,
+        gathered_bytes = gathered_bytes + iif(new.awaited_call = '', new.size_bytes, 0) WHERE id = new.thread;
+    INSERT INTO slice_totals VALUES (new.owner, new.size_bytes)
+        ON CONFLICT DO UPDATE SET size_bytes = size_bytes + excluded.size_bytes;
+END;
+
+CREATE TRIGGER slices_deleted AFTER DELETE ON slices BEGIN
+    UPDATE evidence_sessions SET slice_bytes = slice_bytes - old.size_bytes WHERE id = old.thread;
+    UPDATE slice_totals SET size_bytes = size_bytes - old.size_bytes WHERE owner = old.owner;
+END;
 
 -- One for each session and memory, however often it was shown and to which of the session's agents.
 CREATE TABLE judge_jobs (
