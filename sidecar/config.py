@@ -179,6 +179,9 @@ class Settings:
         180.0, "After so long a memory has lost half of the 15 % that age takes away at most.", unit="days", least=0.01
     )
     machine_weight: float = _setting(0.9, "Factor for memories that a program extracted.", most=1)
+    standing_rule_weight: float = _setting(
+        0.6, "Factor in recall for memories that are delivered elsewhere as standing rules.", most=1
+    )
 
     # --- relations
     auto_link: bool = _setting(default=True, description="Whether a new memory is related to those near it by itself.")
@@ -194,6 +197,13 @@ class Settings:
         DEFAULT_GRAPH_DEPTH, "How many relations away looking at the graph goes.", least=1, most=5
     )
     relation_decay: float = _setting(DEFAULT_DECAY, "What is left of the relevance after each relation.", most=1)
+
+    # --- whether memories hold
+    validation_adjustment: float = _setting(
+        0.1, "How far a success lifts a memory's confidence; a failure lowers it one and a half times as far.", most=1
+    )
+    listed_events: int = _setting(50, "Reports that a memory's history lists.", least=1, most=1000)
+    listed_disputes: int = _setting(100, "Disputes that are listed.", least=1, most=1000)
 
     # --- watching transcripts
     watcher: bool = _setting(default=True, description="Whether transcripts of clients are read for evidence.")

@@ -12,6 +12,7 @@ from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import graph_service_pb2 as graph
 from sidecar.api.v1 import memory_pb2
 from sidecar.api.v1 import memory_service_pb2 as memory
+from sidecar.api.v1 import validation_service_pb2 as validation
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -24,6 +25,7 @@ WAIT_FOR_INDEX_DEADLINE_S: Final = 60.0
 _MARGIN_S: Final = 5.0
 _DEFAULT_WAIT_S: Final = 30.0
 
+_VALIDATION: Final = "ValidationService"
 _REQUEST_KEY: Final = "request_key"
 # Where a request has room for its caller: `context`, but where that says something else, `caller`.
 _CALLER_FIELDS: Final = ("context", "caller")
@@ -94,6 +96,36 @@ DELETE_EDGES: Final = Method(
     "GraphService", graph.DeleteEdgesRequest, graph.DeleteEdgesResponse, WORK_DEADLINE_S, is_repeatable=False
 )
 INSPECT_GRAPH: Final = Method("GraphService", graph.InspectGraphRequest, graph.InspectGraphResponse)
+# Each report counts, so a repeat would count twice.
+APPLY_MEMORY: Final = Method(
+    _VALIDATION, validation.ApplyMemoryRequest, validation.ApplyMemoryResponse, WORK_DEADLINE_S, is_repeatable=False
+)
+RECORD_OUTCOME: Final = Method(
+    _VALIDATION, validation.RecordOutcomeRequest, validation.RecordOutcomeResponse, WORK_DEADLINE_S, is_repeatable=False
+)
+VALIDATE_MEMORY: Final = Method(
+    _VALIDATION,
+    validation.ValidateMemoryRequest,
+    validation.ValidateMemoryResponse,
+    WORK_DEADLINE_S,
+    is_repeatable=False,
+)
+LIST_VALIDATION_EVENTS: Final = Method(
+    _VALIDATION, validation.ListValidationEventsRequest, validation.ListValidationEventsResponse
+)
+CHALLENGE_MEMORY: Final = Method(
+    _VALIDATION, validation.ChallengeMemoryRequest, validation.ChallengeMemoryResponse, WORK_DEADLINE_S
+)
+LIST_DISPUTES: Final = Method(_VALIDATION, validation.ListDisputesRequest, validation.ListDisputesResponse)
+RESOLVE_DISPUTE: Final = Method(
+    _VALIDATION, validation.ResolveDisputeRequest, validation.ResolveDisputeResponse, WORK_DEADLINE_S
+)
+PROMOTE_MEMORY: Final = Method(
+    _VALIDATION, validation.PromoteMemoryRequest, validation.PromoteMemoryResponse, WORK_DEADLINE_S
+)
+DEMOTE_MEMORY: Final = Method(
+    _VALIDATION, validation.DemoteMemoryRequest, validation.DemoteMemoryResponse, WORK_DEADLINE_S
+)
 RETRY_PARKED: Final = Method("AdminService", admin.RetryParkedRequest, admin.RetryParkedResponse)
 
 

@@ -12,6 +12,7 @@ from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import graph_service_pb2 as graph
 from sidecar.api.v1 import memory_service_pb2 as memory
+from sidecar.api.v1 import validation_service_pb2 as validation
 from sidecar.api.v1.memory_pb2 import CallContext
 from sidecar.client import methods
 from sidecar.client.channel import bearer, open_channel
@@ -138,6 +139,60 @@ class Sidecar:
     ) -> graph.InspectGraphResponse:
         """Show what is related to a memory."""
         return self._call(methods.INSPECT_GRAPH, request, deadline_s)
+
+    def apply_memory(
+        self, request: validation.ApplyMemoryRequest, *, deadline_s: float | None = None
+    ) -> validation.ApplyMemoryResponse:
+        """Note that a memory is being acted upon."""
+        return self._call(methods.APPLY_MEMORY, request, deadline_s)
+
+    def record_outcome(
+        self, request: validation.RecordOutcomeRequest, *, deadline_s: float | None = None
+    ) -> validation.RecordOutcomeResponse:
+        """Report how acting upon a memory ended."""
+        return self._call(methods.RECORD_OUTCOME, request, deadline_s)
+
+    def validate_memory(
+        self, request: validation.ValidateMemoryRequest, *, deadline_s: float | None = None
+    ) -> validation.ValidateMemoryResponse:
+        """Say outright whether a memory holds."""
+        return self._call(methods.VALIDATE_MEMORY, request, deadline_s)
+
+    def list_validation_events(
+        self, request: validation.ListValidationEventsRequest, *, deadline_s: float | None = None
+    ) -> validation.ListValidationEventsResponse:
+        """List what was reported about a memory."""
+        return self._call(methods.LIST_VALIDATION_EVENTS, request, deadline_s)
+
+    def challenge_memory(
+        self, request: validation.ChallengeMemoryRequest, *, deadline_s: float | None = None
+    ) -> validation.ChallengeMemoryResponse:
+        """Say that a memory misleads."""
+        return self._call(methods.CHALLENGE_MEMORY, request, deadline_s)
+
+    def list_disputes(
+        self, request: validation.ListDisputesRequest, *, deadline_s: float | None = None
+    ) -> validation.ListDisputesResponse:
+        """List disputes."""
+        return self._call(methods.LIST_DISPUTES, request, deadline_s)
+
+    def resolve_dispute(
+        self, request: validation.ResolveDisputeRequest, *, deadline_s: float | None = None
+    ) -> validation.ResolveDisputeResponse:
+        """End a dispute."""
+        return self._call(methods.RESOLVE_DISPUTE, request, deadline_s)
+
+    def promote_memory(
+        self, request: validation.PromoteMemoryRequest, *, deadline_s: float | None = None
+    ) -> validation.PromoteMemoryResponse:
+        """Mark a memory as a standing rule."""
+        return self._call(methods.PROMOTE_MEMORY, request, deadline_s)
+
+    def demote_memory(
+        self, request: validation.DemoteMemoryRequest, *, deadline_s: float | None = None
+    ) -> validation.DemoteMemoryResponse:
+        """Take a promotion back."""
+        return self._call(methods.DEMOTE_MEMORY, request, deadline_s)
 
     def list_cursors(
         self, request: evidence.ListCursorsRequest, *, deadline_s: float | None = None

@@ -62,12 +62,12 @@ def memory_type(number: int) -> MemoryType | None:
 
 def memory_state(number: int) -> MemoryState:
     """Return the state, active for unspecified."""
-    return _looked_up("states", number, _STATES) or MemoryState.ACTIVE
+    return looked_up("states", number, _STATES) or MemoryState.ACTIVE
 
 
 def provenance(number: int) -> Provenance:
     """Return the provenance, agent for unspecified."""
-    return _looked_up("provenance", number, _PROVENANCES) or Provenance.AGENT
+    return looked_up("provenance", number, _PROVENANCES) or Provenance.AGENT
 
 
 def relation(number: int, *, field_name: str) -> Relation:
@@ -89,15 +89,20 @@ def relations(numbers: Iterable[int], *, field_name: str) -> frozenset[Relation]
 
 def direction(number: int) -> Direction:
     """Return the direction, both for unspecified."""
-    return _looked_up("direction", number, _DIRECTIONS) or Direction.BOTH
+    return looked_up("direction", number, _DIRECTIONS) or Direction.BOTH
 
 
 def order_by(number: int) -> OrderBy:
     """Return what to order by, creation for unspecified."""
-    return _looked_up("order_by", number, _ORDERS) or OrderBy.CREATED_AT
+    return looked_up("order_by", number, _ORDERS) or OrderBy.CREATED_AT
 
 
-def _looked_up(field_name: str, number: int, values: dict[int, _Value]) -> _Value | None:
+def looked_up(field_name: str, number: int, values: dict[int, _Value]) -> _Value | None:
+    """Return the value of a number, None for unspecified.
+
+    Raises:
+        InvalidInputError: If the number is none of ours.
+    """
     if number and number not in values:
         raise InvalidInputError(field_name, number, _expected(values))
     return values.get(number)

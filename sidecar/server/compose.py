@@ -25,7 +25,13 @@ from sidecar.server import policies
 from sidecar.server.application import Run
 from sidecar.server.background import SupervisedTask
 from sidecar.server.children import SupervisedChild
-from sidecar.server.servicers import Parts, Servicers, build_graph_servicer, build_memory_servicer
+from sidecar.server.servicers import (
+    Parts,
+    Servicers,
+    build_graph_servicer,
+    build_memory_servicer,
+    build_validation_servicer,
+)
 from sidecar.use_cases.auto_link import AutoLink
 from sidecar.use_cases.browse import Browse
 from sidecar.use_cases.catalog import MemoryCatalog
@@ -127,6 +133,7 @@ class SidecarApplication:
         servicers = Servicers(
             memory=build_memory_servicer(parts, browse=browse, embedding=embedding, auto_link=auto_link),
             graph=build_graph_servicer(parts),
+            validation=build_validation_servicer(parts),
             evidence=EvidenceServicer(
                 collect=CollectEvidence(evidence=parts.store, redactor=parts.redactor, clock=parts.clock)
             ),

@@ -15,7 +15,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
-from sidecar.api.v1 import admin_service_pb2, evidence_service_pb2, graph_service_pb2, memory_service_pb2
+from sidecar.api.v1 import (
+    admin_service_pb2,
+    evidence_service_pb2,
+    graph_service_pb2,
+    memory_service_pb2,
+    validation_service_pb2,
+)
 from sidecar.client.endpoint import DataFolder, Endpoint
 from sidecar.client.trusted_files import PRIVATE_UMASK
 from sidecar.config import Settings
@@ -35,7 +41,7 @@ log = logging.getLogger(__name__)
 
 SERVICE_NAMES: Final = tuple(
     service.full_name
-    for file in (memory_service_pb2, graph_service_pb2, evidence_service_pb2, admin_service_pb2)
+    for file in (memory_service_pb2, graph_service_pb2, validation_service_pb2, evidence_service_pb2, admin_service_pb2)
     for service in file.DESCRIPTOR.services_by_name.values()
 )
 _SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")

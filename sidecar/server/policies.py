@@ -6,6 +6,7 @@ from sidecar.use_cases.embed_memories import EmbedPolicy
 from sidecar.use_cases.expand import ExpandPolicy
 from sidecar.use_cases.inspect_graph import GraphDefaults
 from sidecar.use_cases.recall import RecallPolicy
+from sidecar.use_cases.validate import ValidationPolicy
 
 
 def embed_policy(settings: Settings) -> EmbedPolicy:
@@ -26,6 +27,7 @@ def recall_policy(settings: Settings) -> RecallPolicy:
         age_half_life_days=settings.age_half_life_days,
         machine_weight=settings.machine_weight,
         default_results=settings.default_results,
+        standing_rule_weight=settings.standing_rule_weight,
     )
 
 
@@ -46,3 +48,8 @@ def auto_link_policy(settings: Settings) -> AutoLinkPolicy:
 def graph_defaults(settings: Settings) -> GraphDefaults:
     """Return how far looking at the graph goes."""
     return GraphDefaults(max_depth=settings.graph_depth, decay=settings.relation_decay)
+
+
+def validation_policy(settings: Settings) -> ValidationPolicy:
+    """Return how far reports move confidence."""
+    return ValidationPolicy(adjustment=settings.validation_adjustment, listed_events=settings.listed_events)

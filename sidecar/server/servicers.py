@@ -10,6 +10,7 @@ from sidecar.api.v1 import (
     evidence_service_pb2_grpc,
     graph_service_pb2_grpc,
     memory_service_pb2_grpc,
+    validation_service_pb2_grpc,
 )
 from sidecar.config import Settings
 from sidecar.ports import Clock, Redactor
@@ -17,10 +18,12 @@ from sidecar.rpc.admin_service import AdminServicer
 from sidecar.rpc.evidence_service import EvidenceServicer
 from sidecar.rpc.graph_service import GraphServicer
 from sidecar.rpc.memory_service import MemoryServicer
+from sidecar.rpc.validation_service import ValidationServicer
 from sidecar.server import policies
 from sidecar.use_cases.auto_link import AutoLink
 from sidecar.use_cases.browse import Browse
 from sidecar.use_cases.catalog import MemoryCatalog
+from sidecar.use_cases.challenge import ChallengeMemory
 from sidecar.use_cases.completion import Completion
 from sidecar.use_cases.embed_memories import EmbedMemories
 from sidecar.use_cases.expand import Expand
@@ -30,6 +33,7 @@ from sidecar.use_cases.recall import Recall
 from sidecar.use_cases.relate import Relate
 from sidecar.use_cases.remember import Remember
 from sidecar.use_cases.semantic_index import SemanticIndex
+from sidecar.use_cases.validate import Validate
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class Servicers:
 
     memory: MemoryServicer
     graph: GraphServicer
+    validation: ValidationServicer
     evidence: EvidenceServicer
     admin: AdminServicer
 
@@ -58,6 +63,7 @@ class Servicers:
         """Add them all."""
         memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(self.memory, server)
         graph_service_pb2_grpc.add_GraphServiceServicer_to_server(self.graph, server)
+        validation_service_pb2_grpc.add_ValidationServiceServicer_to_server(self.validation, server)
         evidence_service_pb2_grpc.add_EvidenceServiceServicer_to_server(self.evidence, server)
         admin_service_pb2_grpc.add_AdminServiceServicer_to_server(self.admin, server)
 
@@ -95,4 +101,26 @@ def build_graph_servicer(parts: Parts) -> GraphServicer:
     return GraphServicer(
         relate=Relate(graph=parts.store, catalog=parts.catalog, completion=parts.completion),
         inspect=InspectGraph(store=parts.store, graph=parts.store, defaults=policies.graph_defaults(parts.settings)),
+    )
+
+
+def build_validation_servicer(parts: Parts) -> ValidationServicer:
+    """Return what takes reports and disputes."""
+    return ValidationServicer(
+        validate=Validate(
+            validation=parts.store,
+            catalog=parts.catalog,
+            redactor=parts.redactor,
+            completion=parts.completion,
+            clock=parts.clock,
+            policy=policies.validation_policy(parts.settings),
+        ),
+        challenge=ChallengeMemory(
+            validation=parts.store,
+            catalog=parts.catalog,
+            redactor=parts.redactor,
+            completion=parts.completion,
+            clock=parts.clock,
+            listed_disputes=parts.settings.listed_disputes,
+        ),
     )

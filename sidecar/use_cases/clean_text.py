@@ -1,5 +1,6 @@
 """Brings a caller's texts into their stored form: normalised, and without secrets. What was taken out is told."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from sidecar.ports import Redactor
 
 LONG_TEXT_CHARACTERS: Final = 4_000
 """Cleaning more than this takes over a millisecond and belongs on a worker thread."""
+
+_OVERHANG_CHARACTERS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,17 @@ def clean(redactor: Redactor, content: str, metadata: Mapping[str, object]) -> C
     text = cleaner.text(content)
     fields = cleaner.mapping(metadata)
     return CleanText(text, fields, cleaner.findings())
+
+
+async def clean_and_cut(redactor: Redactor, text: str, *, limit: int) -> str:
+    """Return a remark in its stored form, of at most `limit` characters."""
+    # A secret that is cut in two would not be found, so more than is kept is looked at.
+    start = text[: limit + _OVERHANG_CHARACTERS]
+    if len(start) > LONG_TEXT_CHARACTERS:
+        redacted = await asyncio.to_thread(lambda: redactor.redact(normalise(start)))
+    else:
+        redacted = redactor.redact(normalise(start))
+    return redacted.text[:limit].rstrip()
 
 
 class _Cleaner:

@@ -1,5 +1,6 @@
 """Recalls the memories that bear on a query: the likely ones, ranked by relevance times bounded factors."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -40,6 +41,7 @@ class RecallPolicy:
         age_half_life_days: See `ranking.age_factor`.
         machine_weight: See `ranking.provenance_factor`.
         default_results: Memories returned when the caller names no number.
+        standing_rule_weight: Factor for memories that are delivered elsewhere as standing rules.
     """
 
     floor: float = FLOOR
@@ -47,6 +49,7 @@ class RecallPolicy:
     age_half_life_days: float = 180.0
     machine_weight: float = 0.9
     default_results: int = DEFAULT_RESULTS
+    standing_rule_weight: float = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +166,13 @@ class Recall:
     ) -> tuple[RecalledMemory, ...]:
         """Return the best by score. Every candidate is ranked: evidence of use may lift one from far down."""
         now = self._clock.now()
-        fields = await self._store.rank_fields([candidate.key for candidate in candidates])
-        parts = {c.key: self._parts(c, fields[c.key], now) for c in candidates if c.key in fields}
+        keys = [candidate.key for candidate in candidates]
+        fields, standing_rules = await asyncio.gather(self._store.rank_fields(keys), self._standing_rules(keys))
+        parts = {
+            c.key: self._parts(c, fields[c.key], now, is_standing_rule=c.key in standing_rules)
+            for c in candidates
+            if c.key in fields
+        }
         # Equal scores newest first: keys are given out in order.
         best = sorted(parts, key=lambda key: (-parts[key].score, -key))
         # A few more than asked, in case one changed since the catalog's mask was made.
@@ -176,13 +184,17 @@ class Recall:
     async def _disputed(self, keys: Sequence[int]) -> frozenset[int]:
         return await self._validation.disputed_keys(keys) if self._validation is not None and keys else frozenset()
 
-    def _parts(self, candidate: Candidate, fields: RankFields, now: datetime) -> ScoreParts:
+    async def _standing_rules(self, keys: Sequence[int]) -> frozenset[int]:
+        return await self._validation.standing_rule_keys(keys) if self._validation is not None and keys else frozenset()
+
+    def _parts(self, candidate: Candidate, fields: RankFields, now: datetime, *, is_standing_rule: bool) -> ScoreParts:
         policy = self._policy
+        standing_weight = policy.standing_rule_weight if is_standing_rule else 1.0
         return ScoreParts(
             similarity=candidate.similarity,
             word_score=candidate.word_share,
             relevance=candidate.relevance,
-            type_weight=ranking.type_weight(fields.memory_type),
+            type_weight=ranking.type_weight(fields.memory_type) * standing_weight,
             age_factor=ranking.age_factor(fields.created_at, now, half_life_days=policy.age_half_life_days),
             provenance_factor=ranking.provenance_factor(fields.provenance, machine_weight=policy.machine_weight),
             reinforcement=fields.reinforcement,

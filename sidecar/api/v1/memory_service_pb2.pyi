@@ -572,7 +572,7 @@ class ScoreParts(_message.Message):
     relevance: _builtins.float
     """Calibrated from similarity and words, 0 to 1."""
     type_weight: _builtins.float
-    """Factor of the memory's type."""
+    """Factor of the memory's type; lower for one that is delivered elsewhere as a standing rule."""
     age_factor: _builtins.float
     """Factor of its age."""
     provenance_factor: _builtins.float
