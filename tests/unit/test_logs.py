@@ -43,7 +43,7 @@ def test_exception_is_written_without_its_text_unless_that_is_ours(tmp_path: Pat
     [record] = lines(tmp_path / "log")
     described = record["error"]
     assert isinstance(described, list)
-    assert described[0].startswith("sidecar.errors.StorageFullError: no space left where /data")
+    assert described[0].startswith("sidecar.errors.storage.StorageFullError: no space left where /data")
     assert "builtins.ValueError" in described
     assert any("test_logs.py" in line for line in described)
     assert "secret" not in json.dumps(record)
