@@ -5,7 +5,6 @@ import shutil
 import stat
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -83,14 +82,19 @@ async def test_damaged_database_gives_no_backup(store: SqliteStore, tmp_path: Pa
     half = len(content) // 2 // 4096 * 4096
     content[half : half + 8 * 4096] = b"\xff" * (8 * 4096)
     path.write_bytes(content)
-    async with AsyncExitStack() as closing:
-        # Which pages are read at opening is no matter of this test: either of the two finds the damage.
-        with pytest.raises(StorageError) as caught:
-            damaged = SqliteStore.open(path, clock=SetClock())
-            closing.push_async_callback(damaged.close)
-            await damaged.back_up(tmp_path / "copy.db")
+    # Which pages are read at opening is no matter of this test: either of the two finds the damage.
+    with pytest.raises(StorageError) as caught:
+        await _open_and_back_up(path, tmp_path / "copy.db")
     assert isinstance(caught.value, StorageCorruptError) or "not sound" in caught.value.message
     assert [file.name for file in tmp_path.iterdir()] == ["data"]
+
+
+async def _open_and_back_up(path: Path, copy: Path) -> None:
+    damaged = SqliteStore.open(path, clock=SetClock())
+    try:
+        await damaged.back_up(copy)
+    finally:
+        await damaged.close()
 
 
 @pytest.fixture
