@@ -201,6 +201,15 @@ class Settings:
     )
     relation_decay: float = _setting(DEFAULT_DECAY, "What is left of the relevance after each relation.", most=1)
 
+    # --- contexts
+    context_tokens: int = _setting(
+        4000, "Most tokens of a context, golden rules apart.", unit="tokens", least=100, most=100_000
+    )
+    context_golden_rules: int = _setting(12, "Most golden rules of a context.", least=1, most=100)
+    context_entry_characters: int = _setting(
+        2000, "A longer memory is cut in a context.", unit="characters", least=80, most=65536
+    )
+
     # --- whether memories hold
     validation_adjustment: float = _setting(
         0.1, "How far a success lifts a memory's confidence; a failure lowers it one and a half times as far.", most=1

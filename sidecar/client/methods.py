@@ -82,6 +82,7 @@ FORGET_MEMORIES: Final = Method(
 RESTORE_MEMORY: Final = Method(
     "MemoryService", memory.RestoreMemoryRequest, memory.RestoreMemoryResponse, WORK_DEADLINE_S, is_repeatable=False
 )
+BUILD_CONTEXT: Final = Method("MemoryService", memory.BuildContextRequest, memory.BuildContextResponse, WORK_DEADLINE_S)
 LIST_CURSORS: Final = Method("EvidenceService", evidence.ListCursorsRequest, evidence.ListCursorsResponse)
 LIST_SESSIONS: Final = Method("EvidenceService", evidence.ListSessionsRequest, evidence.ListSessionsResponse)
 GET_SESSION: Final = Method("EvidenceService", evidence.GetSessionRequest, evidence.GetSessionResponse)

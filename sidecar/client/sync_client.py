@@ -124,6 +124,12 @@ class Sidecar:
         """Bring a forgotten memory back."""
         return self._call(methods.RESTORE_MEMORY, request, deadline_s)
 
+    def build_context(
+        self, request: memory.BuildContextRequest, *, deadline_s: float | None = None
+    ) -> memory.BuildContextResponse:
+        """Put together what an agent should know."""
+        return self._call(methods.BUILD_CONTEXT, request, deadline_s)
+
     def relate(self, request: graph.RelateRequest, *, deadline_s: float | None = None) -> graph.RelateResponse:
         """Make a relation, or set the weight of the one that is there."""
         return self._call(methods.RELATE, request, deadline_s)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from google.protobuf import json_format, timestamp_pb2
 
 from sidecar.api.v1 import memory_pb2, memory_service_pb2
+from sidecar.domain.context import BuiltContext
 from sidecar.domain.edge_paths import RelationChoice
 from sidecar.domain.evidence import UsageEvent
 from sidecar.domain.memory import (
@@ -23,6 +24,7 @@ from sidecar.errors import InvalidInputError
 from sidecar.rpc import enums
 from sidecar.use_cases.auto_link import AutoLinkWish
 from sidecar.use_cases.browse import MemoryDetail, Selection
+from sidecar.use_cases.build_context import ContextQuery
 from sidecar.use_cases.expand import ExpandQuery
 from sidecar.use_cases.forget import DEFAULT_SIMILARITY_FLOOR, ForgetQuery
 from sidecar.use_cases.recall import RecallQuery
@@ -226,6 +228,27 @@ def forget_response(
         count=len(outcome.forgotten_ids),
         preview=is_preview,
         memories=[memory(m) for m in outcome.memories] if is_shown else [],
+    )
+
+
+def context_query(request: memory_service_pb2.BuildContextRequest) -> ContextQuery:
+    """Return what a context is wanted for."""
+    return ContextQuery(
+        text=request.query,
+        kind=enums.context_kind(request.kind),
+        token_budget=request.token_budget,
+        max_golden_rules=request.max_golden_rules,
+    )
+
+
+def context_response(built: BuiltContext) -> memory_service_pb2.BuildContextResponse:
+    """Return a context."""
+    return memory_service_pb2.BuildContextResponse(
+        markdown=built.markdown,
+        memory_ids=built.memory_ids,
+        tokens_used=built.tokens_used,
+        dropped=len(built.dropped_ids),
+        overflow=len(built.overflow_ids),
     )
 
 

@@ -22,6 +22,7 @@ from sidecar.rpc.validation_service import ValidationServicer
 from sidecar.server import policies
 from sidecar.use_cases.auto_link import AutoLink
 from sidecar.use_cases.browse import Browse
+from sidecar.use_cases.build_context import BuildContext
 from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.challenge import ChallengeMemory
 from sidecar.use_cases.completion import Completion
@@ -93,7 +94,14 @@ def build_memory_servicer(
         validation=store,
     )
     forget = Forget(store=store, catalog=catalog, semantic=semantic, recall=recall, completion=parts.completion)
-    return MemoryServicer(remember=remember, recall=recall, browse=browse, forget=forget)
+    build_context = BuildContext(
+        store=store,
+        validation=store,
+        recall=recall,
+        clock=parts.clock,
+        policy=policies.context_policy(parts.settings),
+    )
+    return MemoryServicer(remember=remember, recall=recall, browse=browse, forget=forget, build_context=build_context)
 
 
 def build_graph_servicer(parts: Parts) -> GraphServicer:
