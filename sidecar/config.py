@@ -214,6 +214,15 @@ class Settings:
     validation_adjustment: float = _setting(
         0.1, "How far a success lifts a memory's confidence; a failure lowers it one and a half times as far.", most=1
     )
+    contradiction_threshold: float = _setting(
+        0.7, "How near, raw cosine, memories must be to be looked at for contradictions.", most=1
+    )
+    same_topic_threshold: float = _setting(
+        0.7, "How near, raw cosine, memories must be for one to replace the other by its successes.", most=1
+    )
+    compared_memories: int = _setting(
+        20, "Near memories that are compared for contradictions and replacement.", least=1, most=200
+    )
     listed_events: int = _setting(50, "Reports that a memory's history lists.", least=1, most=1000)
     listed_disputes: int = _setting(100, "Disputes that are listed.", least=1, most=1000)
 

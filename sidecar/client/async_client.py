@@ -204,6 +204,18 @@ class AsyncSidecar:
         """Take a promotion back."""
         return await self._call(methods.DEMOTE_MEMORY, request, deadline_s)
 
+    async def detect_contradictions(
+        self, request: validation.DetectContradictionsRequest, *, deadline_s: float | None = None
+    ) -> validation.DetectContradictionsResponse:
+        """Look for memories that contradict one."""
+        return await self._call(methods.DETECT_CONTRADICTIONS, request, deadline_s)
+
+    async def check_supersedes(
+        self, request: validation.CheckSupersedesRequest, *, deadline_s: float | None = None
+    ) -> validation.CheckSupersedesResponse:
+        """Look for an older memory that one has proved better than."""
+        return await self._call(methods.CHECK_SUPERSEDES, request, deadline_s)
+
     async def list_cursors(
         self, request: evidence.ListCursorsRequest, *, deadline_s: float | None = None
     ) -> evidence.ListCursorsResponse:

@@ -127,6 +127,17 @@ PROMOTE_MEMORY: Final = Method(
 DEMOTE_MEMORY: Final = Method(
     _VALIDATION, validation.DemoteMemoryRequest, validation.DemoteMemoryResponse, WORK_DEADLINE_S
 )
+DETECT_CONTRADICTIONS: Final = Method(
+    _VALIDATION, validation.DetectContradictionsRequest, validation.DetectContradictionsResponse, WORK_DEADLINE_S
+)
+# A repeat of one that went through would be told that there is nothing to replace any more.
+CHECK_SUPERSEDES: Final = Method(
+    _VALIDATION,
+    validation.CheckSupersedesRequest,
+    validation.CheckSupersedesResponse,
+    WORK_DEADLINE_S,
+    is_repeatable=False,
+)
 RETRY_PARKED: Final = Method("AdminService", admin.RetryParkedRequest, admin.RetryParkedResponse)
 
 

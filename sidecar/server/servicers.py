@@ -26,14 +26,17 @@ from sidecar.use_cases.build_context import BuildContext
 from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.challenge import ChallengeMemory
 from sidecar.use_cases.completion import Completion
+from sidecar.use_cases.contradictions import DetectContradictions
 from sidecar.use_cases.embed_memories import EmbedMemories
 from sidecar.use_cases.expand import Expand
 from sidecar.use_cases.forget import Forget
 from sidecar.use_cases.inspect_graph import InspectGraph
+from sidecar.use_cases.near_memories import NearMemories
 from sidecar.use_cases.recall import Recall
 from sidecar.use_cases.relate import Relate
 from sidecar.use_cases.remember import Remember
 from sidecar.use_cases.semantic_index import SemanticIndex
+from sidecar.use_cases.supersession import CheckSupersedes
 from sidecar.use_cases.validate import Validate
 
 
@@ -113,8 +116,24 @@ def build_graph_servicer(parts: Parts) -> GraphServicer:
 
 
 def build_validation_servicer(parts: Parts) -> ValidationServicer:
-    """Return what takes reports and disputes."""
+    """Return what takes reports and disputes, and compares memories."""
+    settings = parts.settings
+    near = NearMemories(
+        store=parts.store, catalog=parts.catalog, semantic=parts.semantic, limit=settings.compared_memories
+    )
     return ValidationServicer(
+        contradictions=DetectContradictions(
+            store=parts.store, graph=parts.store, near=near, threshold=settings.contradiction_threshold
+        ),
+        supersession=CheckSupersedes(
+            store=parts.store,
+            graph=parts.store,
+            validation=parts.store,
+            near=near,
+            catalog=parts.catalog,
+            completion=parts.completion,
+            threshold=settings.same_topic_threshold,
+        ),
         validate=Validate(
             validation=parts.store,
             catalog=parts.catalog,
