@@ -226,6 +226,13 @@ class Settings:
     listed_events: int = _setting(50, "Reports that a memory's history lists.", least=1, most=1000)
     listed_disputes: int = _setting(100, "Disputes that are listed.", least=1, most=1000)
 
+    # --- what is listed and looked for
+    stale_days: int = _setting(
+        30, "A memory that nobody confirmed for so long needs a look.", unit="days", least=1, most=3650
+    )
+    recent_files: int = _setting(20, "Files that are listed as touched lately.", least=1, most=1000)
+    recent_days: int = _setting(14, "What lately means for files.", unit="days", least=1, most=365)
+
     # --- watching transcripts
     watcher: bool = _setting(default=True, description="Whether transcripts of clients are read for evidence.")
     watch_clients: str = _setting("claude-code", "Clients whose transcripts are read, separated by commas.")

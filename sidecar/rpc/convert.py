@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from google.protobuf import json_format, timestamp_pb2
+from google.protobuf import json_format, struct_pb2, timestamp_pb2
 
 from sidecar.api.v1 import memory_pb2, memory_service_pb2
 from sidecar.domain.context import BuiltContext
@@ -68,7 +68,7 @@ def remember_query(request: memory_service_pb2.RememberRequest) -> RememberQuery
         namespace=request.namespace,
         importance=request.importance if request.HasField("importance") else DEFAULT_IMPORTANCE,
         confidence=request.confidence if request.HasField("confidence") else DEFAULT_CONFIDENCE,
-        metadata=_metadata(request),
+        metadata=metadata(request.metadata),
         links=tuple(_link(link) for link in request.links),
         provenance=enums.provenance(request.provenance),
         request_key=request.request_key,
@@ -79,6 +79,18 @@ def remember_query(request: memory_service_pb2.RememberRequest) -> RememberQuery
             max_links=request.max_auto_links if request.HasField("max_auto_links") else None,
         ),
     )
+
+
+def metadata(message: struct_pb2.Struct) -> dict[str, object]:
+    """Return what a caller attached; empty if nothing was.
+
+    Raises:
+        InvalidInputError: If JSON cannot hold it.
+    """
+    try:
+        return dict(json_format.MessageToDict(message))
+    except (json_format.Error, ValueError, RecursionError):
+        raise InvalidInputError("metadata", "that", "an object that JSON can hold: no NaN, no infinity") from None
 
 
 def remember_response(answer: RememberAnswer) -> memory_service_pb2.RememberResponse:
@@ -307,15 +319,6 @@ def _usage_event(event: UsageEvent) -> memory_service_pb2.UsageEvent:
 
 def _redactions(found: Iterable[Redaction]) -> list[memory_pb2.Redaction]:
     return [memory_pb2.Redaction(rule=redaction.rule, count=redaction.count) for redaction in found]
-
-
-def _metadata(request: memory_service_pb2.RememberRequest) -> dict[str, object]:
-    if not request.HasField("metadata"):
-        return {}
-    try:
-        return dict(json_format.MessageToDict(request.metadata))
-    except (json_format.Error, ValueError, RecursionError):
-        raise InvalidInputError("metadata", "that", "an object that JSON can hold: no NaN, no infinity") from None
 
 
 def _memory_types(numbers: Iterable[int]) -> tuple[MemoryType, ...]:

@@ -1,6 +1,7 @@
 """What the settings say to each use case. Picks nothing and opens nothing."""
 
 from sidecar.config import Settings
+from sidecar.use_cases.activity import ActivityPolicy
 from sidecar.use_cases.auto_link import AutoLinkPolicy
 from sidecar.use_cases.build_context import ContextPolicy
 from sidecar.use_cases.embed_memories import EmbedPolicy
@@ -65,3 +66,8 @@ def context_policy(settings: Settings) -> ContextPolicy:
         machine_weight=settings.machine_weight,
         standing_rule_weight=settings.standing_rule_weight,
     )
+
+
+def activity_policy(settings: Settings) -> ActivityPolicy:
+    """Return which files are listed."""
+    return ActivityPolicy(listed_files=settings.recent_files, days=settings.recent_days)

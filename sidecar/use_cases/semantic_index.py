@@ -190,6 +190,15 @@ class SemanticIndex:
             await asyncio.get_running_loop().run_in_executor(self._batch_pool, self._index.remove, wanted)
             self.status.index_size = len(self._index)
 
+    async def keys(self) -> Keys:
+        """Return all keys that the index holds, ascending, once what was begun before is in it.
+
+        Raises:
+            EmbedderUnavailableError: If meaning cannot be searched now.
+        """
+        _, index = self._parts()
+        return await asyncio.get_running_loop().run_in_executor(self._batch_pool, index.keys)
+
     async def save(self, *, after_writes: int = 1) -> None:
         """Write the index to disk if at least this many rows changed since the last time."""
         if self._snapshots is None or self._index is None or self._unsaved_writes < after_writes:
