@@ -198,12 +198,37 @@ class Settings:
     )
     relation_decay: float = _setting(DEFAULT_DECAY, "What is left of the relevance after each relation.", most=1)
 
+    # --- contexts
+    context_tokens: int = _setting(
+        4000, "Most tokens of a context, golden rules apart.", unit="tokens", least=100, most=100_000
+    )
+    context_golden_rules: int = _setting(12, "Most golden rules of a context.", least=1, most=100)
+    context_entry_characters: int = _setting(
+        2000, "A longer memory is cut in a context.", unit="characters", least=80, most=65536
+    )
+
     # --- whether memories hold
     validation_adjustment: float = _setting(
         0.1, "How far a success lifts a memory's confidence; a failure lowers it one and a half times as far.", most=1
     )
+    contradiction_threshold: float = _setting(
+        0.7, "How near, raw cosine, memories must be to be looked at for contradictions.", most=1
+    )
+    same_topic_threshold: float = _setting(
+        0.7, "How near, raw cosine, memories must be for one to replace the other by its successes.", most=1
+    )
+    compared_memories: int = _setting(
+        20, "Near memories that are compared for contradictions and replacement.", least=1, most=200
+    )
     listed_events: int = _setting(50, "Reports that a memory's history lists.", least=1, most=1000)
     listed_disputes: int = _setting(100, "Disputes that are listed.", least=1, most=1000)
+
+    # --- what is listed and looked for
+    stale_days: int = _setting(
+        30, "A memory that nobody confirmed for so long needs a look.", unit="days", least=1, most=3650
+    )
+    recent_files: int = _setting(20, "Files that are listed as touched lately.", least=1, most=1000)
+    recent_days: int = _setting(14, "What lately means for files.", unit="days", least=1, most=365)
 
     # --- watching transcripts
     watcher: bool = _setting(default=True, description="Whether transcripts of clients are read for evidence.")

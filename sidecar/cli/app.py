@@ -11,7 +11,21 @@ from typer._click.core import Command, Context
 from typer.core import TyperGroup
 
 from sidecar import __version__
-from sidecar.cli import activity, context, disputes, graph, health, lifecycle, reading, status, validating, writing
+from sidecar.cli import (
+    activity,
+    backups,
+    context,
+    disputes,
+    exporting,
+    graph,
+    health,
+    importing_command,
+    lifecycle,
+    reading,
+    status,
+    validating,
+    writing,
+)
 from sidecar.cli.doctor_command import doctor
 from sidecar.cli.exit_codes import ExitCode, epilog, exit_code_of
 from sidecar.cli.invocation import Globals, HomeOption, JsonOption, Serve
@@ -25,6 +39,7 @@ DEBUG_VARIABLE: Final = "MEMORY_SIDECAR_TRACEBACK"
 _DAILY: Final = "Memories"
 _GRAPH: Final = "Relations"
 _HOLDS: Final = "Whether they hold"
+_KEEPING: Final = "Copies"
 _RUNNING: Final = "The sidecar itself"
 _SHOWING: Final = "Seeing it work"
 # Their imports are heavy, and most runs want neither.
@@ -96,6 +111,10 @@ def build(serve: Serve) -> typer.Typer:
         (_HOLDS, "contradictions", validating.contradictions),
         (_HOLDS, "supersedes", validating.supersedes),
         (_HOLDS, "health", health.health),
+        (_KEEPING, "export", exporting.export),
+        (_KEEPING, "import", importing_command.import_),
+        (_KEEPING, "backup", backups.backup),
+        (_KEEPING, "restore-backup", backups.restore_backup),
         (_RUNNING, "status", status.status),
         (_RUNNING, "doctor", doctor),
         (_RUNNING, "start", lifecycle.start),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sidecar import __version__
 from sidecar.api.v1 import admin_service_pb2 as admin
+from sidecar.api.v1 import maintenance_service_pb2 as maintenance
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.errors import SidecarError
 
@@ -114,12 +115,28 @@ def try_round_trip(sidecar: "Sidecar") -> Iterator[Finding]:
         yield Finding("round trip", Verdict.BAD, told, "run `sidecar restart`; if it stays so, report it with the log")
 
 
-def examine(folder: "DataFolder", connect: Callable[[], "Sidecar"]) -> Iterator[Finding]:
+def check_integrity(sidecar: "Sidecar") -> Iterator[Finding]:
+    """Have every page of the database checked, and that index and database agree."""
+    answer = sidecar.check_integrity(maintenance.CheckIntegrityRequest())
+    mend = "run `sidecar export`, then `sidecar stop` and `sidecar restore-backup` with a backup of before"
+    for fault in answer.faults:
+        yield Finding("database", Verdict.BAD, fault, mend)
+    if not answer.faults:
+        yield Finding("database", Verdict.GOOD, "every page was checked")
+    if answer.stored_vectors == answer.indexed_vectors:
+        yield Finding("index", Verdict.GOOD, f"{answer.indexed_vectors} vectors, as many as are stored")
+    else:
+        told = f"{answer.indexed_vectors} vectors are indexed, {answer.stored_vectors} stored"
+        yield Finding("index", Verdict.DOUBTFUL, told, "run `sidecar restart`, which makes it anew, then look again")
+
+
+def examine(folder: "DataFolder", connect: Callable[[], "Sidecar"], *, is_deep: bool = False) -> Iterator[Finding]:
     """Yield every finding; whatever goes wrong on the way becomes one.
 
     Args:
         folder: The data folder.
         connect: Connects to its sidecar; starts none.
+        is_deep: Whether every page of the database is read.
     """
     yield from check_folder(folder)
     try:
@@ -127,6 +144,8 @@ def examine(folder: "DataFolder", connect: Callable[[], "Sidecar"]) -> Iterator[
             yield Finding("sidecar", Verdict.GOOD, f"answers at {sidecar.endpoint.address}")
             yield from check_status(sidecar.get_status())
             yield from try_round_trip(sidecar)
+            if is_deep:
+                yield from check_integrity(sidecar)
     except SidecarError as error:
         yield Finding("sidecar", Verdict.BAD, error.message, _remedy(error, folder))
 

@@ -17,8 +17,18 @@ RetryOption: TypeAlias = Annotated[
 ]
 
 
+DeepOption: TypeAlias = Annotated[
+    bool, typer.Option("--deep", help="Check every page of the database too, and that the index agrees with it.")
+]
+
+
 def doctor(
-    context: typer.Context, *, retry: RetryOption = False, home: HomeOption = None, as_json: JsonOption = False
+    context: typer.Context,
+    *,
+    deep: DeepOption = False,
+    retry: RetryOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Look for what may be wrong, and say how to mend it. Starts nothing; a trial memory is purged again."""
     from sidecar.client import DataFolder, Sidecar  # noqa: PLC0415
@@ -27,7 +37,9 @@ def doctor(
     if retry:
         _retry_parked(call)
     with call.output.waiting("Looking …"):
-        findings = list(examine(DataFolder.at(call.home), lambda: Sidecar.connect(call.home, start=False)))
+        findings = list(
+            examine(DataFolder.at(call.home), lambda: Sidecar.connect(call.home, start=False), is_deep=deep)
+        )
     if call.output.is_json:
         call.output.document({"findings": [_document(finding) for finding in findings]})
     else:

@@ -9,9 +9,11 @@ from typing import Final, Self
 import grpc
 import grpc.aio
 
+from sidecar.api.v1 import activity_service_pb2 as activity
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import graph_service_pb2 as graph
+from sidecar.api.v1 import maintenance_service_pb2 as maintenance
 from sidecar.api.v1 import memory_service_pb2 as memory
 from sidecar.api.v1 import validation_service_pb2 as validation
 from sidecar.api.v1.memory_pb2 import CallContext
@@ -24,6 +26,8 @@ from sidecar.client.methods import Method, Request, Response, completed, deadlin
 from sidecar.errors import SidecarError
 
 _STREAM: Final = "StreamEvidence"
+_EXPORT: Final = "ExportMemories"
+_IMPORT: Final = "ImportMemories"
 
 
 class AsyncSidecar:
@@ -128,6 +132,12 @@ class AsyncSidecar:
         """Bring a forgotten memory back."""
         return await self._call(methods.RESTORE_MEMORY, request, deadline_s)
 
+    async def build_context(
+        self, request: memory.BuildContextRequest, *, deadline_s: float | None = None
+    ) -> memory.BuildContextResponse:
+        """Put together what an agent should know."""
+        return await self._call(methods.BUILD_CONTEXT, request, deadline_s)
+
     async def relate(self, request: graph.RelateRequest, *, deadline_s: float | None = None) -> graph.RelateResponse:
         """Make a relation, or set the weight of the one that is there."""
         return await self._call(methods.RELATE, request, deadline_s)
@@ -198,6 +208,48 @@ class AsyncSidecar:
         """Take a promotion back."""
         return await self._call(methods.DEMOTE_MEMORY, request, deadline_s)
 
+    async def detect_contradictions(
+        self, request: validation.DetectContradictionsRequest, *, deadline_s: float | None = None
+    ) -> validation.DetectContradictionsResponse:
+        """Look for memories that contradict one."""
+        return await self._call(methods.DETECT_CONTRADICTIONS, request, deadline_s)
+
+    async def check_supersedes(
+        self, request: validation.CheckSupersedesRequest, *, deadline_s: float | None = None
+    ) -> validation.CheckSupersedesResponse:
+        """Look for an older memory that one has proved better than."""
+        return await self._call(methods.CHECK_SUPERSEDES, request, deadline_s)
+
+    async def add_file_activity(
+        self, request: activity.AddFileActivityRequest, *, deadline_s: float | None = None
+    ) -> activity.AddFileActivityResponse:
+        """Note that a file was touched."""
+        return await self._call(methods.ADD_FILE_ACTIVITY, request, deadline_s)
+
+    async def list_recent_files(
+        self, request: activity.ListRecentFilesRequest, *, deadline_s: float | None = None
+    ) -> activity.ListRecentFilesResponse:
+        """List the files touched last."""
+        return await self._call(methods.LIST_RECENT_FILES, request, deadline_s)
+
+    async def analyze_health(
+        self, request: maintenance.AnalyzeHealthRequest, *, deadline_s: float | None = None
+    ) -> maintenance.AnalyzeHealthResponse:
+        """Tell which memories need a look."""
+        return await self._call(methods.ANALYZE_HEALTH, request, deadline_s)
+
+    async def back_up(
+        self, request: maintenance.BackUpRequest, *, deadline_s: float | None = None
+    ) -> maintenance.BackUpResponse:
+        """Write a checked copy of the database."""
+        return await self._call(methods.BACK_UP, request, deadline_s)
+
+    async def check_integrity(
+        self, request: maintenance.CheckIntegrityRequest, *, deadline_s: float | None = None
+    ) -> maintenance.CheckIntegrityResponse:
+        """Check the database, and that index and database agree."""
+        return await self._call(methods.CHECK_INTEGRITY, request, deadline_s)
+
     async def list_cursors(
         self, request: evidence.ListCursorsRequest, *, deadline_s: float | None = None
     ) -> evidence.ListCursorsResponse:
@@ -256,6 +308,37 @@ class AsyncSidecar:
             raise await self._explain(failure, operation=_STREAM, deadline_s=0) from failure
         finally:
             call.cancel()
+
+    async def export_memories(
+        self, request: maintenance.ExportMemoriesRequest
+    ) -> AsyncIterator[maintenance.ExportMemoriesResponse]:
+        """Yield all that is stored as JSON Lines, in pieces; put together they are the file."""
+        call = self._channel.unary_stream(
+            methods.EXPORT_MEMORIES_PATH,
+            request_serializer=maintenance.ExportMemoriesRequest.SerializeToString,
+            response_deserializer=maintenance.ExportMemoriesResponse.FromString,
+        )(request, metadata=bearer(self._endpoint.token))
+        try:
+            async for response in call:
+                yield response
+        except grpc.RpcError as failure:
+            raise await self._explain(failure, operation=_EXPORT, deadline_s=0) from failure
+        finally:
+            call.cancel()
+
+    async def import_memories(
+        self, requests: AsyncIterable[maintenance.ImportMemoriesRequest]
+    ) -> maintenance.ImportMemoriesResponse:
+        """Take JSON Lines in pieces, cut anywhere; what is there already is left as it is. Has no deadline."""
+        call = self._channel.stream_unary(
+            methods.IMPORT_MEMORIES_PATH,
+            request_serializer=maintenance.ImportMemoriesRequest.SerializeToString,
+            response_deserializer=maintenance.ImportMemoriesResponse.FromString,
+        )
+        try:
+            return await call(aiter(requests), metadata=bearer(self._endpoint.token))
+        except grpc.RpcError as failure:
+            raise await self._explain(failure, operation=_IMPORT, deadline_s=0) from failure
 
     async def _call(self, method: Method[Request, Response], request: Request, deadline_s: float | None) -> Response:
         complete = completed(request, self._link.context)

@@ -7,9 +7,11 @@ from typing import Final, Generic, TypeVar
 
 from google.protobuf.message import Message
 
+from sidecar.api.v1 import activity_service_pb2 as activity
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import graph_service_pb2 as graph
+from sidecar.api.v1 import maintenance_service_pb2 as maintenance
 from sidecar.api.v1 import memory_pb2
 from sidecar.api.v1 import memory_service_pb2 as memory
 from sidecar.api.v1 import validation_service_pb2 as validation
@@ -20,11 +22,14 @@ Response = TypeVar("Response", bound=Message)
 READ_DEADLINE_S: Final = 10.0
 # A first recall may wait for the model, and a write for a slow disk.
 WORK_DEADLINE_S: Final = 30.0
+# Reads or copies all there is; a large store on a slow disk takes minutes.
+WHOLE_STORE_DEADLINE_S: Final = 600.0
 WAIT_FOR_INDEX_DEADLINE_S: Final = 60.0
 # On top of what the request itself asks to wait, so that the sidecar's answer arrives before the deadline does.
 _MARGIN_S: Final = 5.0
 _DEFAULT_WAIT_S: Final = 30.0
 
+_MAINTENANCE: Final = "MaintenanceService"
 _VALIDATION: Final = "ValidationService"
 _REQUEST_KEY: Final = "request_key"
 # Where a request has room for its caller: `context`, but where that says something else, `caller`.
@@ -82,6 +87,7 @@ FORGET_MEMORIES: Final = Method(
 RESTORE_MEMORY: Final = Method(
     "MemoryService", memory.RestoreMemoryRequest, memory.RestoreMemoryResponse, WORK_DEADLINE_S, is_repeatable=False
 )
+BUILD_CONTEXT: Final = Method("MemoryService", memory.BuildContextRequest, memory.BuildContextResponse, WORK_DEADLINE_S)
 LIST_CURSORS: Final = Method("EvidenceService", evidence.ListCursorsRequest, evidence.ListCursorsResponse)
 LIST_SESSIONS: Final = Method("EvidenceService", evidence.ListSessionsRequest, evidence.ListSessionsResponse)
 GET_SESSION: Final = Method("EvidenceService", evidence.GetSessionRequest, evidence.GetSessionResponse)
@@ -125,6 +131,38 @@ PROMOTE_MEMORY: Final = Method(
 )
 DEMOTE_MEMORY: Final = Method(
     _VALIDATION, validation.DemoteMemoryRequest, validation.DemoteMemoryResponse, WORK_DEADLINE_S
+)
+DETECT_CONTRADICTIONS: Final = Method(
+    _VALIDATION, validation.DetectContradictionsRequest, validation.DetectContradictionsResponse, WORK_DEADLINE_S
+)
+# A repeat of one that went through would be told that there is nothing to replace any more.
+CHECK_SUPERSEDES: Final = Method(
+    _VALIDATION,
+    validation.CheckSupersedesRequest,
+    validation.CheckSupersedesResponse,
+    WORK_DEADLINE_S,
+    is_repeatable=False,
+)
+# Each event counts.
+ADD_FILE_ACTIVITY: Final = Method(
+    "ActivityService",
+    activity.AddFileActivityRequest,
+    activity.AddFileActivityResponse,
+    WORK_DEADLINE_S,
+    is_repeatable=False,
+)
+LIST_RECENT_FILES: Final = Method("ActivityService", activity.ListRecentFilesRequest, activity.ListRecentFilesResponse)
+ANALYZE_HEALTH: Final = Method(
+    _MAINTENANCE, maintenance.AnalyzeHealthRequest, maintenance.AnalyzeHealthResponse, WHOLE_STORE_DEADLINE_S
+)
+EXPORT_MEMORIES_PATH: Final = "/sidecar.api.v1.MaintenanceService/ExportMemories"
+IMPORT_MEMORIES_PATH: Final = "/sidecar.api.v1.MaintenanceService/ImportMemories"
+# A repeat of one that went through would find the file in its way.
+BACK_UP: Final = Method(
+    _MAINTENANCE, maintenance.BackUpRequest, maintenance.BackUpResponse, WHOLE_STORE_DEADLINE_S, is_repeatable=False
+)
+CHECK_INTEGRITY: Final = Method(
+    _MAINTENANCE, maintenance.CheckIntegrityRequest, maintenance.CheckIntegrityResponse, WHOLE_STORE_DEADLINE_S
 )
 RETRY_PARKED: Final = Method("AdminService", admin.RetryParkedRequest, admin.RetryParkedResponse)
 

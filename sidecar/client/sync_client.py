@@ -8,9 +8,11 @@ from typing import Final, Self
 
 import grpc
 
+from sidecar.api.v1 import activity_service_pb2 as activity
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import graph_service_pb2 as graph
+from sidecar.api.v1 import maintenance_service_pb2 as maintenance
 from sidecar.api.v1 import memory_service_pb2 as memory
 from sidecar.api.v1 import validation_service_pb2 as validation
 from sidecar.api.v1.memory_pb2 import CallContext
@@ -22,6 +24,8 @@ from sidecar.client.link import Attempts, Link
 from sidecar.client.methods import Method, Request, Response, completed, deadline_of
 
 _STREAM: Final = "StreamEvidence"
+_EXPORT: Final = "ExportMemories"
+_IMPORT: Final = "ImportMemories"
 
 
 class Sidecar:
@@ -124,6 +128,12 @@ class Sidecar:
         """Bring a forgotten memory back."""
         return self._call(methods.RESTORE_MEMORY, request, deadline_s)
 
+    def build_context(
+        self, request: memory.BuildContextRequest, *, deadline_s: float | None = None
+    ) -> memory.BuildContextResponse:
+        """Put together what an agent should know."""
+        return self._call(methods.BUILD_CONTEXT, request, deadline_s)
+
     def relate(self, request: graph.RelateRequest, *, deadline_s: float | None = None) -> graph.RelateResponse:
         """Make a relation, or set the weight of the one that is there."""
         return self._call(methods.RELATE, request, deadline_s)
@@ -194,6 +204,48 @@ class Sidecar:
         """Take a promotion back."""
         return self._call(methods.DEMOTE_MEMORY, request, deadline_s)
 
+    def detect_contradictions(
+        self, request: validation.DetectContradictionsRequest, *, deadline_s: float | None = None
+    ) -> validation.DetectContradictionsResponse:
+        """Look for memories that contradict one."""
+        return self._call(methods.DETECT_CONTRADICTIONS, request, deadline_s)
+
+    def check_supersedes(
+        self, request: validation.CheckSupersedesRequest, *, deadline_s: float | None = None
+    ) -> validation.CheckSupersedesResponse:
+        """Look for an older memory that one has proved better than."""
+        return self._call(methods.CHECK_SUPERSEDES, request, deadline_s)
+
+    def add_file_activity(
+        self, request: activity.AddFileActivityRequest, *, deadline_s: float | None = None
+    ) -> activity.AddFileActivityResponse:
+        """Note that a file was touched."""
+        return self._call(methods.ADD_FILE_ACTIVITY, request, deadline_s)
+
+    def list_recent_files(
+        self, request: activity.ListRecentFilesRequest, *, deadline_s: float | None = None
+    ) -> activity.ListRecentFilesResponse:
+        """List the files touched last."""
+        return self._call(methods.LIST_RECENT_FILES, request, deadline_s)
+
+    def analyze_health(
+        self, request: maintenance.AnalyzeHealthRequest, *, deadline_s: float | None = None
+    ) -> maintenance.AnalyzeHealthResponse:
+        """Tell which memories need a look."""
+        return self._call(methods.ANALYZE_HEALTH, request, deadline_s)
+
+    def back_up(
+        self, request: maintenance.BackUpRequest, *, deadline_s: float | None = None
+    ) -> maintenance.BackUpResponse:
+        """Write a checked copy of the database."""
+        return self._call(methods.BACK_UP, request, deadline_s)
+
+    def check_integrity(
+        self, request: maintenance.CheckIntegrityRequest, *, deadline_s: float | None = None
+    ) -> maintenance.CheckIntegrityResponse:
+        """Check the database, and that index and database agree."""
+        return self._call(methods.CHECK_INTEGRITY, request, deadline_s)
+
     def list_cursors(
         self, request: evidence.ListCursorsRequest, *, deadline_s: float | None = None
     ) -> evidence.ListCursorsResponse:
@@ -252,6 +304,36 @@ class Sidecar:
             raise self._link.explain(failure, operation=_STREAM, deadline_s=0) from failure
         finally:
             call.cancel()
+
+    def export_memories(
+        self, request: maintenance.ExportMemoriesRequest
+    ) -> Iterator[maintenance.ExportMemoriesResponse]:
+        """Yield all that is stored as JSON Lines, in pieces; put together they are the file."""
+        call = self._channel.unary_stream(
+            methods.EXPORT_MEMORIES_PATH,
+            request_serializer=maintenance.ExportMemoriesRequest.SerializeToString,
+            response_deserializer=maintenance.ExportMemoriesResponse.FromString,
+        )(request, metadata=bearer(self._endpoint.token))
+        try:
+            yield from call
+        except grpc.RpcError as failure:
+            raise self._link.explain(failure, operation=_EXPORT, deadline_s=0) from failure
+        finally:
+            call.cancel()
+
+    def import_memories(
+        self, requests: Iterable[maintenance.ImportMemoriesRequest]
+    ) -> maintenance.ImportMemoriesResponse:
+        """Take JSON Lines in pieces, cut anywhere; what is there already is left as it is. Has no deadline."""
+        call = self._channel.stream_unary(
+            methods.IMPORT_MEMORIES_PATH,
+            request_serializer=maintenance.ImportMemoriesRequest.SerializeToString,
+            response_deserializer=maintenance.ImportMemoriesResponse.FromString,
+        )
+        try:
+            return call(iter(requests), metadata=bearer(self._endpoint.token))
+        except grpc.RpcError as failure:
+            raise self._link.explain(failure, operation=_IMPORT, deadline_s=0) from failure
 
     def _call(self, method: Method[Request, Response], request: Request, deadline_s: float | None) -> Response:
         complete = completed(request, self._link.context)

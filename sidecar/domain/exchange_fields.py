@@ -15,6 +15,8 @@ from sidecar.domain.text import normalise
 from sidecar.errors import InvalidInputError, InvalidNamespaceError
 
 MAX_TEXT_CHARACTERS: Final = 64 * 1024
+MAX_METADATA_DEPTH: Final = 64
+"""Deeper ones could not be sent over the wire, nor be written from deep within a call."""
 _MAX_COUNT: Final = (1 << 63) - 1
 _YEAR_OF_ROWS: Final = 1970
 
@@ -130,9 +132,24 @@ def _time(plain: object) -> datetime:
 def _metadata(plain: object) -> dict[str, object]:
     if not isinstance(plain, dict):
         raise TypeError
-    if len(json.dumps(plain, ensure_ascii=False).encode()) > MAX_METADATA_BYTES:
+    if _is_deep(plain) or len(json.dumps(plain, ensure_ascii=False).encode()) > MAX_METADATA_BYTES:
         raise ValueError
     return plain
+
+
+def _is_deep(plain: object) -> bool:
+    level = [plain]
+    for _ in range(MAX_METADATA_DEPTH):
+        level = [child for value in level for child in _children(value)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
 
 
 def _written_time(value: object) -> str:
@@ -164,4 +181,6 @@ OPTIONAL_TIME: Final = Field(
     lambda plain: None if plain is None else _time(plain),
     "null or a time with its offset",
 )
-METADATA: Final = Field(_as_object, _metadata, f"a JSON object of at most {MAX_METADATA_BYTES} bytes")
+METADATA: Final = Field(
+    _as_object, _metadata, f"a JSON object of at most {MAX_METADATA_BYTES} bytes and {MAX_METADATA_DEPTH} levels"
+)

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from google.protobuf import json_format, timestamp_pb2
+from google.protobuf import json_format, struct_pb2, timestamp_pb2
 
 from sidecar.api.v1 import memory_pb2, memory_service_pb2
+from sidecar.domain.context import BuiltContext
 from sidecar.domain.edge_paths import RelationChoice
 from sidecar.domain.evidence import UsageEvent
 from sidecar.domain.memory import (
@@ -23,6 +24,7 @@ from sidecar.errors import InvalidInputError
 from sidecar.rpc import enums
 from sidecar.use_cases.auto_link import AutoLinkWish
 from sidecar.use_cases.browse import MemoryDetail, Selection
+from sidecar.use_cases.build_context import ContextQuery
 from sidecar.use_cases.expand import ExpandQuery
 from sidecar.use_cases.forget import DEFAULT_SIMILARITY_FLOOR, ForgetQuery
 from sidecar.use_cases.recall import RecallQuery
@@ -66,7 +68,7 @@ def remember_query(request: memory_service_pb2.RememberRequest) -> RememberQuery
         namespace=request.namespace,
         importance=request.importance if request.HasField("importance") else DEFAULT_IMPORTANCE,
         confidence=request.confidence if request.HasField("confidence") else DEFAULT_CONFIDENCE,
-        metadata=_metadata(request),
+        metadata=metadata(request.metadata),
         links=tuple(_link(link) for link in request.links),
         provenance=enums.provenance(request.provenance),
         request_key=request.request_key,
@@ -77,6 +79,18 @@ def remember_query(request: memory_service_pb2.RememberRequest) -> RememberQuery
             max_links=request.max_auto_links if request.HasField("max_auto_links") else None,
         ),
     )
+
+
+def metadata(message: struct_pb2.Struct) -> dict[str, object]:
+    """Return what a caller attached; empty if nothing was.
+
+    Raises:
+        InvalidInputError: If JSON cannot hold it.
+    """
+    try:
+        return dict(json_format.MessageToDict(message))
+    except (json_format.Error, ValueError, RecursionError):
+        raise InvalidInputError("metadata", "that", "an object that JSON can hold: no NaN, no infinity") from None
 
 
 def remember_response(answer: RememberAnswer) -> memory_service_pb2.RememberResponse:
@@ -229,6 +243,27 @@ def forget_response(
     )
 
 
+def context_query(request: memory_service_pb2.BuildContextRequest) -> ContextQuery:
+    """Return what a context is wanted for."""
+    return ContextQuery(
+        text=request.query,
+        kind=enums.context_kind(request.kind),
+        token_budget=request.token_budget,
+        max_golden_rules=request.max_golden_rules,
+    )
+
+
+def context_response(built: BuiltContext) -> memory_service_pb2.BuildContextResponse:
+    """Return a context."""
+    return memory_service_pb2.BuildContextResponse(
+        markdown=built.markdown,
+        memory_ids=built.memory_ids,
+        tokens_used=built.tokens_used,
+        dropped=len(built.dropped_ids),
+        overflow=len(built.overflow_ids),
+    )
+
+
 def _expand_query(request: memory_service_pb2.RecallRequest) -> ExpandQuery:
     return ExpandQuery(
         max_depth=request.max_depth,
@@ -284,15 +319,6 @@ def _usage_event(event: UsageEvent) -> memory_service_pb2.UsageEvent:
 
 def _redactions(found: Iterable[Redaction]) -> list[memory_pb2.Redaction]:
     return [memory_pb2.Redaction(rule=redaction.rule, count=redaction.count) for redaction in found]
-
-
-def _metadata(request: memory_service_pb2.RememberRequest) -> dict[str, object]:
-    if not request.HasField("metadata"):
-        return {}
-    try:
-        return dict(json_format.MessageToDict(request.metadata))
-    except (json_format.Error, ValueError, RecursionError):
-        raise InvalidInputError("metadata", "that", "an object that JSON can hold: no NaN, no infinity") from None
 
 
 def _memory_types(numbers: Iterable[int]) -> tuple[MemoryType, ...]:

@@ -9,6 +9,7 @@ from sidecar.domain.validation import ValidationEvent
 from sidecar.errors import InvalidInputError
 from sidecar.rpc import enums
 from sidecar.rpc.convert import timestamp
+from sidecar.use_cases.contradictions import Contradictions
 
 _KIND_NUMBERS: Final[dict[ValidationKind, pb.ValidationKind.ValueType]] = {
     value: pb.ValidationKind.Value(f"VALIDATION_KIND_{value.name}") for value in ValidationKind
@@ -82,4 +83,23 @@ def dispute_message(dispute: Dispute) -> pb.Dispute:
         create_time=timestamp(dispute.at),
         resolution=_RESOLUTION_NUMBERS[dispute.resolution] if dispute.resolution else pb.RESOLUTION_UNSPECIFIED,
         resolve_time=timestamp(dispute.resolved_at) if dispute.resolved_at else None,
+    )
+
+
+def contradictions_response(answer: Contradictions) -> pb.DetectContradictionsResponse:
+    """Return what contradicts a memory."""
+    return pb.DetectContradictionsResponse(
+        contradictions=[
+            pb.Contradiction(
+                memory_id=found.memory_id,
+                similarity=found.similarity,
+                method=found.method,
+                own_part=found.own_part,
+                other_part=found.other_part,
+                edge_id=found.edge_id,
+            )
+            for found in answer.found
+        ],
+        compared=answer.compared,
+        not_checked=answer.not_checked,
     )

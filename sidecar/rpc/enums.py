@@ -11,6 +11,7 @@ from sidecar.domain.memory import MemoryState, MemoryType, Provenance, Relation
 from sidecar.domain.recall import RecallLeg
 from sidecar.domain.store_values import OrderBy
 from sidecar.errors import InvalidInputError, UnknownMemoryTypeError, UnknownRelationError
+from sidecar.use_cases.build_context import ContextKind
 
 _Value = TypeVar("_Value", bound=StrEnum)
 
@@ -41,6 +42,9 @@ _STATES: Final = {int(number): value for value, number in STATE_NUMBERS.items()}
 _PROVENANCES: Final = {int(number): value for value, number in PROVENANCE_NUMBERS.items()}
 _RELATIONS: Final = {int(number): value for value, number in RELATION_NUMBERS.items()}
 _DIRECTIONS: Final = {int(graph_service_pb2.Direction.Value(f"DIRECTION_{value.name}")): value for value in Direction}
+_CONTEXT_KINDS: Final = {
+    int(memory_service_pb2.ContextKind.Value(f"CONTEXT_KIND_{value.name}")): value for value in ContextKind
+}
 _ORDERS: Final = {
     int(memory_service_pb2.ORDER_BY_CREATE_TIME): OrderBy.CREATED_AT,
     int(memory_service_pb2.ORDER_BY_ACCESS_TIME): OrderBy.ACCESSED_AT,
@@ -90,6 +94,11 @@ def relations(numbers: Iterable[int], *, field_name: str) -> frozenset[Relation]
 def direction(number: int) -> Direction:
     """Return the direction, both for unspecified."""
     return looked_up("direction", number, _DIRECTIONS) or Direction.BOTH
+
+
+def context_kind(number: int) -> ContextKind:
+    """Return what a context is for, a session for unspecified."""
+    return looked_up("kind", number, _CONTEXT_KINDS) or ContextKind.SESSION
 
 
 def order_by(number: int) -> OrderBy:

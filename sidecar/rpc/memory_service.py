@@ -7,6 +7,7 @@ from sidecar.api.v1 import memory_service_pb2_grpc
 from sidecar.rpc import convert, enums
 from sidecar.rpc.credentials import current_owner
 from sidecar.use_cases.browse import Browse
+from sidecar.use_cases.build_context import BuildContext
 from sidecar.use_cases.forget import Forget
 from sidecar.use_cases.recall import Recall
 from sidecar.use_cases.remember import Remember
@@ -15,7 +16,10 @@ from sidecar.use_cases.remember import Remember
 class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     """Serves memories. Errors travel through the interceptor."""
 
-    def __init__(self, *, remember: Remember, recall: Recall, browse: Browse, forget: Forget) -> None:
+    def __init__(
+        self, *, remember: Remember, recall: Recall, browse: Browse, forget: Forget, build_context: BuildContext
+    ) -> None:
+        self._build_context = build_context
         self._remember = remember
         self._recall = recall
         self._browse = browse
@@ -99,3 +103,13 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         """Brings a forgotten memory back."""
         memory = await self._forget.restore(convert.owner_only(current_owner()), request.memory_id)
         return pb.RestoreMemoryResponse(memory=convert.memory(memory))
+
+    async def BuildContext(
+        self,
+        request: pb.BuildContextRequest,
+        context: grpc.aio.ServicerContext[pb.BuildContextRequest, pb.BuildContextResponse],
+    ) -> pb.BuildContextResponse:
+        """Puts together what an agent should know."""
+        caller = convert.caller(current_owner(), request.context)
+        built = await self._build_context.run(caller, convert.context_query(request))
+        return convert.context_response(built)

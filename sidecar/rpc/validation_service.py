@@ -8,15 +8,26 @@ from sidecar.rpc import convert
 from sidecar.rpc import convert_validation as messages
 from sidecar.rpc.credentials import current_owner
 from sidecar.use_cases.challenge import ChallengeMemory
+from sidecar.use_cases.contradictions import DetectContradictions
+from sidecar.use_cases.supersession import CheckSupersedes
 from sidecar.use_cases.validate import Validate
 
 
 class ValidationServicer(validation_service_pb2_grpc.ValidationServiceServicer):
     """Serves reports, disputes and promotions. Errors travel through the interceptor."""
 
-    def __init__(self, *, validate: Validate, challenge: ChallengeMemory) -> None:
+    def __init__(
+        self,
+        *,
+        validate: Validate,
+        challenge: ChallengeMemory,
+        contradictions: DetectContradictions,
+        supersession: CheckSupersedes,
+    ) -> None:
         self._validate = validate
         self._challenge = challenge
+        self._contradictions = contradictions
+        self._supersession = supersession
 
     async def ApplyMemory(
         self,
@@ -134,3 +145,31 @@ class ValidationServicer(validation_service_pb2_grpc.ValidationServiceServicer):
         """Takes a promotion back."""
         caller = convert.owner_only(current_owner())
         return pb.DemoteMemoryResponse(was_promoted=await self._challenge.demote(caller, request.memory_id))
+
+    async def DetectContradictions(
+        self,
+        request: pb.DetectContradictionsRequest,
+        context: grpc.aio.ServicerContext[pb.DetectContradictionsRequest, pb.DetectContradictionsResponse],
+    ) -> pb.DetectContradictionsResponse:
+        """Looks for memories that contradict one."""
+        answer = await self._contradictions.run(
+            convert.owner_only(current_owner()),
+            request.memory_id,
+            threshold=request.similarity_threshold if request.HasField("similarity_threshold") else None,
+            is_relating=request.create_edges if request.HasField("create_edges") else True,
+        )
+        return messages.contradictions_response(answer)
+
+    async def CheckSupersedes(
+        self,
+        request: pb.CheckSupersedesRequest,
+        context: grpc.aio.ServicerContext[pb.CheckSupersedesRequest, pb.CheckSupersedesResponse],
+    ) -> pb.CheckSupersedesResponse:
+        """Looks for an older memory that one has proved better than."""
+        found = await self._supersession.run(
+            convert.owner_only(current_owner()),
+            request.memory_id,
+            is_relating=request.create_edge if request.HasField("create_edge") else True,
+            is_forced=request.force,
+        )
+        return pb.CheckSupersedesResponse(superseded_id=found.superseded_id, reason=found.reason, edge_id=found.edge_id)

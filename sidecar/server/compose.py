@@ -28,7 +28,9 @@ from sidecar.server.children import SupervisedChild
 from sidecar.server.servicers import (
     Parts,
     Servicers,
+    build_activity_servicer,
     build_graph_servicer,
+    build_maintenance_servicer,
     build_memory_servicer,
     build_validation_servicer,
 )
@@ -134,6 +136,8 @@ class SidecarApplication:
             memory=build_memory_servicer(parts, browse=browse, embedding=embedding, auto_link=auto_link),
             graph=build_graph_servicer(parts),
             validation=build_validation_servicer(parts),
+            activity=build_activity_servicer(parts),
+            maintenance=build_maintenance_servicer(parts, embedding=embedding),
             evidence=EvidenceServicer(
                 collect=CollectEvidence(evidence=parts.store, redactor=parts.redactor, clock=parts.clock)
             ),

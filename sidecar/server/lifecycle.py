@@ -16,9 +16,11 @@ from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
 from sidecar.api.v1 import (
+    activity_service_pb2,
     admin_service_pb2,
     evidence_service_pb2,
     graph_service_pb2,
+    maintenance_service_pb2,
     memory_service_pb2,
     validation_service_pb2,
 )
@@ -41,7 +43,15 @@ log = logging.getLogger(__name__)
 
 SERVICE_NAMES: Final = tuple(
     service.full_name
-    for file in (memory_service_pb2, graph_service_pb2, validation_service_pb2, evidence_service_pb2, admin_service_pb2)
+    for file in (
+        memory_service_pb2,
+        graph_service_pb2,
+        validation_service_pb2,
+        activity_service_pb2,
+        maintenance_service_pb2,
+        evidence_service_pb2,
+        admin_service_pb2,
+    )
     for service in file.DESCRIPTOR.services_by_name.values()
 )
 _SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")

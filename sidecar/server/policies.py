@@ -1,7 +1,9 @@
 """What the settings say to each use case. Picks nothing and opens nothing."""
 
 from sidecar.config import Settings
+from sidecar.use_cases.activity import ActivityPolicy
 from sidecar.use_cases.auto_link import AutoLinkPolicy
+from sidecar.use_cases.build_context import ContextPolicy
 from sidecar.use_cases.embed_memories import EmbedPolicy
 from sidecar.use_cases.expand import ExpandPolicy
 from sidecar.use_cases.inspect_graph import GraphDefaults
@@ -53,3 +55,19 @@ def graph_defaults(settings: Settings) -> GraphDefaults:
 def validation_policy(settings: Settings) -> ValidationPolicy:
     """Return how far reports move confidence."""
     return ValidationPolicy(adjustment=settings.validation_adjustment, listed_events=settings.listed_events)
+
+
+def context_policy(settings: Settings) -> ContextPolicy:
+    """Return how much a context holds."""
+    return ContextPolicy(
+        token_budget=settings.context_tokens,
+        max_golden_rules=settings.context_golden_rules,
+        max_entry_characters=settings.context_entry_characters,
+        machine_weight=settings.machine_weight,
+        standing_rule_weight=settings.standing_rule_weight,
+    )
+
+
+def activity_policy(settings: Settings) -> ActivityPolicy:
+    """Return which files are listed."""
+    return ActivityPolicy(listed_files=settings.recent_files, days=settings.recent_days)

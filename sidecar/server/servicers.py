@@ -6,33 +6,45 @@ import grpc.aio
 
 from sidecar.adapters.sqlite.store import SqliteStore
 from sidecar.api.v1 import (
+    activity_service_pb2_grpc,
     admin_service_pb2_grpc,
     evidence_service_pb2_grpc,
     graph_service_pb2_grpc,
+    maintenance_service_pb2_grpc,
     memory_service_pb2_grpc,
     validation_service_pb2_grpc,
 )
 from sidecar.config import Settings
 from sidecar.ports import Clock, Redactor
+from sidecar.rpc.activity_service import ActivityServicer
 from sidecar.rpc.admin_service import AdminServicer
 from sidecar.rpc.evidence_service import EvidenceServicer
 from sidecar.rpc.graph_service import GraphServicer
+from sidecar.rpc.maintenance_service import MaintenanceServicer
 from sidecar.rpc.memory_service import MemoryServicer
 from sidecar.rpc.validation_service import ValidationServicer
 from sidecar.server import policies
+from sidecar.use_cases.activity import FileActivity
 from sidecar.use_cases.auto_link import AutoLink
 from sidecar.use_cases.browse import Browse
+from sidecar.use_cases.build_context import BuildContext
 from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.challenge import ChallengeMemory
 from sidecar.use_cases.completion import Completion
+from sidecar.use_cases.contradictions import DetectContradictions
 from sidecar.use_cases.embed_memories import EmbedMemories
+from sidecar.use_cases.exchange import Export, Import
 from sidecar.use_cases.expand import Expand
 from sidecar.use_cases.forget import Forget
+from sidecar.use_cases.health import AnalyzeHealth
 from sidecar.use_cases.inspect_graph import InspectGraph
+from sidecar.use_cases.look_after import LookAfter
+from sidecar.use_cases.near_memories import NearMemories
 from sidecar.use_cases.recall import Recall
 from sidecar.use_cases.relate import Relate
 from sidecar.use_cases.remember import Remember
 from sidecar.use_cases.semantic_index import SemanticIndex
+from sidecar.use_cases.supersession import CheckSupersedes
 from sidecar.use_cases.validate import Validate
 
 
@@ -56,6 +68,8 @@ class Servicers:
     memory: MemoryServicer
     graph: GraphServicer
     validation: ValidationServicer
+    activity: ActivityServicer
+    maintenance: MaintenanceServicer
     evidence: EvidenceServicer
     admin: AdminServicer
 
@@ -64,6 +78,8 @@ class Servicers:
         memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(self.memory, server)
         graph_service_pb2_grpc.add_GraphServiceServicer_to_server(self.graph, server)
         validation_service_pb2_grpc.add_ValidationServiceServicer_to_server(self.validation, server)
+        activity_service_pb2_grpc.add_ActivityServiceServicer_to_server(self.activity, server)
+        maintenance_service_pb2_grpc.add_MaintenanceServiceServicer_to_server(self.maintenance, server)
         evidence_service_pb2_grpc.add_EvidenceServiceServicer_to_server(self.evidence, server)
         admin_service_pb2_grpc.add_AdminServiceServicer_to_server(self.admin, server)
 
@@ -93,7 +109,14 @@ def build_memory_servicer(
         validation=store,
     )
     forget = Forget(store=store, catalog=catalog, semantic=semantic, recall=recall, completion=parts.completion)
-    return MemoryServicer(remember=remember, recall=recall, browse=browse, forget=forget)
+    build_context = BuildContext(
+        store=store,
+        validation=store,
+        recall=recall,
+        clock=parts.clock,
+        policy=policies.context_policy(parts.settings),
+    )
+    return MemoryServicer(remember=remember, recall=recall, browse=browse, forget=forget, build_context=build_context)
 
 
 def build_graph_servicer(parts: Parts) -> GraphServicer:
@@ -105,8 +128,24 @@ def build_graph_servicer(parts: Parts) -> GraphServicer:
 
 
 def build_validation_servicer(parts: Parts) -> ValidationServicer:
-    """Return what takes reports and disputes."""
+    """Return what takes reports and disputes, and compares memories."""
+    settings = parts.settings
+    near = NearMemories(
+        store=parts.store, catalog=parts.catalog, semantic=parts.semantic, limit=settings.compared_memories
+    )
     return ValidationServicer(
+        contradictions=DetectContradictions(
+            store=parts.store, graph=parts.store, near=near, threshold=settings.contradiction_threshold
+        ),
+        supersession=CheckSupersedes(
+            store=parts.store,
+            graph=parts.store,
+            validation=parts.store,
+            near=near,
+            catalog=parts.catalog,
+            completion=parts.completion,
+            threshold=settings.same_topic_threshold,
+        ),
         validate=Validate(
             validation=parts.store,
             catalog=parts.catalog,
@@ -123,4 +162,32 @@ def build_validation_servicer(parts: Parts) -> ValidationServicer:
             clock=parts.clock,
             listed_disputes=parts.settings.listed_disputes,
         ),
+    )
+
+
+def build_activity_servicer(parts: Parts) -> ActivityServicer:
+    """Return what keeps file activity."""
+    return ActivityServicer(
+        activity=FileActivity(
+            activity=parts.store,
+            redactor=parts.redactor,
+            clock=parts.clock,
+            policy=policies.activity_policy(parts.settings),
+        )
+    )
+
+
+def build_maintenance_servicer(parts: Parts, *, embedding: EmbedMemories) -> MaintenanceServicer:
+    """Return what looks after the store."""
+    return MaintenanceServicer(
+        health=AnalyzeHealth(maintenance=parts.store, clock=parts.clock, stale_days=parts.settings.stale_days),
+        export=Export(maintenance=parts.store),
+        import_=Import(
+            maintenance=parts.store,
+            catalog=parts.catalog,
+            embedding=embedding,
+            redactor=parts.redactor,
+            completion=parts.completion,
+        ),
+        look_after=LookAfter(store=parts.store, maintenance=parts.store, semantic=parts.semantic),
     )

@@ -214,6 +214,15 @@ class SemanticIndex:
             if self._index is not None:
                 self.status.index_size = len(self._index)
 
+    async def keys(self) -> Keys:
+        """Return all keys that the index holds, ascending, once what was begun before is in it.
+
+        Raises:
+            EmbedderUnavailableError: If meaning cannot be searched now.
+        """
+        _, index = self._parts()
+        return await asyncio.get_running_loop().run_in_executor(self._batch_pool, index.keys)
+
     async def save(self, *, after_writes: int = 1) -> None:
         """Write the index to disk if at least this many rows changed since the last time."""
         await self._upkeep.save(after_writes=after_writes)

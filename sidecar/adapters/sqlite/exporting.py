@@ -1,4 +1,5 @@
 """Reads everything that is stored of an owner as export records, page by page, each a short read of its own."""
+# ruff: noqa: S608 - only names and place holders of our own are put into statements; values are bound
 
 import json
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Final
 import apsw
 
 from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one
-from sidecar.adapters.sqlite.values import from_us
+from sidecar.adapters.sqlite.values import MEMORY_TYPES, PROVENANCES, from_us
 from sidecar.domain.confidence import ValidationKind
 from sidecar.domain.confirmation import Standing
 from sidecar.domain.disputes import Resolution
@@ -28,7 +29,13 @@ from sidecar.domain.exchange import (
     UseRecord,
 )
 from sidecar.domain.file_activity import FileAction
-from sidecar.domain.memory import MemoryState, MemoryType, Provenance, Relation
+from sidecar.domain.memory import MemoryState, MemoryType, Relation
+
+# See `MEMORY_TYPES`.
+_RELATIONS: Final = {str(member): member for member in Relation}
+_ORIGINS: Final = {str(member): member for member in EdgeOrigin}
+_STATES: Final = {str(member): member for member in MemoryState}
+_VALENCES: Final = {str(member): member for member in Valence}
 
 Place = int | str
 BEGINNING: Final = ""
@@ -40,14 +47,17 @@ class Section:
     """One kind of record.
 
     Attributes:
-        rows: The `FROM` part, which names each row once.
+        table: Where the rows are, each once; `NOT INDEXED` holds the engine to the order of places: left to itself, it
+            finds all rows of the owner by an index and sorts them, for each page anew.
+        joins: What else `columns` and `is_kept` need; adds and removes no row.
         owner: The column that says whose a row is.
         place: What rows are ordered by: unique, and ascending as rows are added.
         columns: In the order in which `record` takes them.
         is_kept: The condition without which a row belongs to a forgotten memory.
     """
 
-    rows: str
+    table: str
+    joins: str
     owner: str
     place: str
     columns: str
@@ -76,8 +86,12 @@ def extents(connection: apsw.Connection, owner: str, *, is_including_forgotten: 
     found = []
     for section in SECTIONS:
         extent = Extent(section, 0, 0, is_including_forgotten)
+        # Joined only to be counted, edges would take longer than to be read.
+        joins = "" if is_including_forgotten else section.joins
         row = fetch_one(
-            connection, f"SELECT count(*), max({section.place}) {section.rows} WHERE {extent.condition}", (owner,)
+            connection,
+            f"SELECT count(*), max({section.place}) FROM {section.table} {joins} WHERE {extent.condition}",
+            (owner,),
         )
         if row is not None and row[0]:
             found.append(Extent(section, row[0], row[1], is_including_forgotten))
@@ -96,7 +110,8 @@ def read_page(
         bound.append(after)
     rows = fetch_all(
         connection,
-        f"SELECT {section.place}, {section.columns} {section.rows} WHERE {condition} ORDER BY {section.place} LIMIT ?",
+        f"SELECT {section.place}, {section.columns} FROM {section.table} {section.joins} WHERE {condition} "
+        f"ORDER BY {section.place} LIMIT ?",
         [*bound, limit],
     )
     return tuple(section.record(row[1:]) for row in rows), rows[-1][0] if rows else extent.last
@@ -106,16 +121,16 @@ def _memory(row: Row) -> MemoryRecord:
     return MemoryRecord(
         id=row[0],
         namespace=row[1],
-        type=MemoryType(row[2]),
-        state=MemoryState(row[3]),
-        previous_state=MemoryState(row[4]),
+        type=MEMORY_TYPES[row[2]],
+        state=_STATES[row[3]],
+        previous_state=_STATES[row[4]],
         importance=row[5],
         confidence=row[6],
         created_at=from_us(row[7]),
         accessed_at=from_us(row[8]),
         first_accessed_at=from_us(row[9]),
         access_count=row[10],
-        provenance=Provenance(row[11]),
+        provenance=PROVENANCES[row[11]],
         client=row[12],
         session=row[13],
         successor_id=row[14],
@@ -127,7 +142,7 @@ def _memory(row: Row) -> MemoryRecord:
 
 
 def _edge(row: Row) -> EdgeRecord:
-    return EdgeRecord(row[0], row[1], Relation(row[2]), row[3], EdgeOrigin(row[4]), from_us(row[5]))
+    return EdgeRecord(row[0], row[1], _RELATIONS[row[2]], row[3], _ORIGINS[row[4]], from_us(row[5]))
 
 
 def _report(row: Row) -> ReportRecord:
@@ -163,7 +178,7 @@ def _use(row: Row) -> UseRecord:
         memory_id=row[0],
         credited_id=row[1],
         source=UsageSource(row[2]) if row[2] else None,
-        valence=Valence(row[3]),
+        valence=_VALENCES[row[3]],
         weight=row[4],
         client=row[5],
         session=row[6],
@@ -199,7 +214,8 @@ _ALIVE: Final = "m.state <> 'forgotten'"
 
 SECTIONS: Final = (
     Section(
-        "FROM memories m LEFT JOIN standing_rules r ON r.key = m.key",
+        "memories m NOT INDEXED",
+        "LEFT JOIN standing_rules r ON r.key = m.key",
         "m.owner",
         "m.key",
         "m.id, m.namespace, m.type, m.state, m.previous_state, m.importance, m.confidence, m.created_at, "
@@ -209,7 +225,8 @@ SECTIONS: Final = (
         _ALIVE,
     ),
     Section(
-        "FROM edges e JOIN memories s ON s.key = e.source_key JOIN memories t ON t.key = e.target_key",
+        "edges e NOT INDEXED",
+        "CROSS JOIN memories s ON s.key = e.source_key CROSS JOIN memories t ON t.key = e.target_key",
         "e.owner",
         "e.id",
         "s.id, t.id, e.relation, e.weight, e.origin, e.created_at",
@@ -217,7 +234,8 @@ SECTIONS: Final = (
         "s.state <> 'forgotten' AND t.state <> 'forgotten'",
     ),
     Section(
-        "FROM validation_events v JOIN memories m ON m.key = v.key",
+        "validation_events v NOT INDEXED",
+        "CROSS JOIN memories m ON m.key = v.key",
         "v.owner",
         "v.id",
         "v.uid, m.id, v.kind, v.is_direct, v.client, v.session, v.context, v.error, v.at",
@@ -225,7 +243,8 @@ SECTIONS: Final = (
         _ALIVE,
     ),
     Section(
-        "FROM disputes d JOIN memories m ON m.key = d.key",
+        "disputes d NOT INDEXED",
+        "CROSS JOIN memories m ON m.key = d.key",
         "d.owner",
         "d.id",
         "d.uid, m.id, d.reason, d.evidence, d.client, d.session, d.at, d.resolution, d.successor_id, d.resolved_at",
@@ -233,14 +252,16 @@ SECTIONS: Final = (
         _ALIVE,
     ),
     Section(
-        "FROM recalls r",
+        "recalls r NOT INDEXED",
+        "",
         "r.owner",
         "r.recall_id",
         "r.recall_id, r.client, r.session, r.project, r.at, r.memory_count, r.is_degraded",
         _delivery,
     ),
     Section(
-        "FROM usage_events u",
+        "usage_events u NOT INDEXED",
+        "",
         "u.owner",
         "u.id",
         "u.memory_id, u.credited_id, u.source, u.valence, u.weight, u.client, u.session, u.at, u.recall_id, "
@@ -248,14 +269,16 @@ SECTIONS: Final = (
         _use,
     ),
     Section(
-        "FROM claims c",
+        "claims c NOT INDEXED",
+        "",
         "c.owner",
         "c.id",
         "c.remember_id, c.source_id, c.target_id, c.relation, c.client, c.session, c.project, c.at, c.standing",
         _claim,
     ),
     Section(
-        "FROM multipliers x JOIN memories m ON m.key = x.key",
+        "multipliers x NOT INDEXED CROSS JOIN memories m ON m.key = x.key",
+        "",
         "m.owner",
         "x.key",
         "m.id, x.value, x.useful, x.misled, x.computed_at",
@@ -263,7 +286,8 @@ SECTIONS: Final = (
         _ALIVE,
     ),
     Section(
-        "FROM file_activity f",
+        "file_activity f NOT INDEXED",
+        "",
         "f.owner",
         "f.id",
         "f.uid, f.project, f.path, f.action, f.client, f.session, f.metadata, f.at",

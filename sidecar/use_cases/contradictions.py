@@ -1,0 +1,126 @@
+"""Looks for memories that contradict one: the nearest by their vectors, compared by rules."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sidecar.domain.contradiction import MIN_SIMILARITY, StatementComparison, Verdict, compare_statements
+from sidecar.domain.edges import EdgeOrigin, NewEdge
+from sidecar.domain.memory import Caller, Memory, MemoryState, Relation, parse_fraction
+from sidecar.errors import MemoryNotFoundError
+from sidecar.ports import GraphStore, MemoryStore
+from sidecar.use_cases.memory_ids import require_id
+from sidecar.use_cases.near_memories import NearMemories, NearMemory
+
+NO_MODEL: Final = "what only a language model could tell: none is asked, rules alone compared"
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two memories that cannot both be true.
+
+    Attributes:
+        memory_id: The other one.
+        similarity: Raw cosine of the two.
+        method: The rule that found it.
+        own_part: What differs in the memory that was asked about; `other_part` in the other.
+        edge_id: Of the relation, 0 if none was made.
+    """
+
+    memory_id: str
+    similarity: float
+    method: str
+    own_part: str
+    other_part: str
+    edge_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Contradictions:
+    """What was found, the most similar first; how many were compared; and what was not checked, for a person."""
+
+    found: tuple[Contradiction, ...]
+    compared: int
+    not_checked: tuple[str, ...]
+
+
+class DetectContradictions:
+    """Compares a memory with those near it."""
+
+    def __init__(
+        self, *, store: MemoryStore, graph: GraphStore, near: NearMemories, threshold: float = MIN_SIMILARITY
+    ) -> None:
+        """Take what is needed; `threshold` holds where the caller names none."""
+        self._store = store
+        self._graph = graph
+        self._near = near
+        self._threshold = threshold
+
+    async def run(
+        self, caller: Caller, memory_id: str, *, threshold: float | None, is_relating: bool
+    ) -> Contradictions:
+        """Return what contradicts a memory, and with `is_relating` relate it.
+
+        Args:
+            threshold: Lowest raw cosine of what is compared; None for the default.
+
+        Raises:
+            InvalidInputError: If the threshold is outside 0 to 1.
+            MemoryNotFoundError: If the memory is not there, or forgotten.
+        """
+        least = parse_fraction(self._threshold if threshold is None else threshold, field_name="similarity_threshold")
+        memory = await self._store.get(caller.owner, require_id(memory_id))
+        if memory.state is MemoryState.FORGOTTEN:
+            raise MemoryNotFoundError(memory_id)
+        nearby = await self._near.find(memory, threshold=least)
+        comparisons = [(near, _compare(memory, near, least)) for near in nearby.memories]
+        found = [_contradiction(memory, *pair) for pair in comparisons if pair[1].verdict is Verdict.CONTRADICTS]
+        if is_relating and found:
+            found = await self._related(caller.owner, memory, found)
+        doubts = (
+            f"{near.memory.id}: {phrase}"
+            for near, comparison in comparisons
+            if comparison.verdict is not Verdict.CONTRADICTS
+            for phrase in comparison.not_checked
+        )
+        return Contradictions(tuple(found), len(comparisons), (*nearby.not_checked, NO_MODEL, *doubts))
+
+    async def _related(self, owner: str, memory: Memory, found: Sequence[Contradiction]) -> list[Contradiction]:
+        """Relate each pair, unless it is related so already, either way."""
+        known = {
+            edge.target_id if edge.source_id == memory.id else edge.source_id: edge.id
+            for edge in await self._store.edges(owner, memory.id)
+            if edge.relation is Relation.CONTRADICTS
+        }
+        related: list[Contradiction] = []
+        for contradiction in found:
+            edge_id = known.get(contradiction.memory_id)
+            if edge_id is None:
+                new = NewEdge(
+                    memory.id,
+                    contradiction.memory_id,
+                    Relation.CONTRADICTS,
+                    min(max(contradiction.similarity, 0.0), 1.0),
+                    EdgeOrigin.DETECTED,
+                )
+                edge_id = (await self._graph.put_edge(owner, new)).edge.id
+            related.append(replace(contradiction, edge_id=edge_id))
+        return related
+
+
+def _compare(memory: Memory, near: NearMemory, threshold: float) -> StatementComparison:
+    older, newer = _by_age(memory, near.memory)
+    return compare_statements(older.content, newer.content, similarity=near.similarity, min_similarity=threshold)
+
+
+def _contradiction(memory: Memory, near: NearMemory, comparison: StatementComparison) -> Contradiction:
+    evidence = comparison.evidence
+    older_part, newer_part = (evidence.older, evidence.newer) if evidence else ("", "")
+    is_newer = _by_age(memory, near.memory)[1] is memory
+    own_part, other_part = (newer_part, older_part) if is_newer else (older_part, newer_part)
+    return Contradiction(near.memory.id, near.similarity, comparison.method, own_part, other_part)
+
+
+def _by_age(one: Memory, other: Memory) -> tuple[Memory, Memory]:
+    """Return the two, the older first."""
+    return (one, other) if (one.created_at, one.key) < (other.created_at, other.key) else (other, one)
