@@ -100,10 +100,11 @@ class DataFolder:
         """Make the folders that are missing and see to it that all are ours alone.
 
         Raises:
-            UntrustedPathError: One of them is a link, no folder, or another user's.
+            UntrustedPathError: One of them is a link, no folder, or another user's, or home serves another purpose.
             StorageError: One of them cannot be made.
         """
-        ensure_private_folder(self.home)
+        own = (self.database_path, self.settings_path, self.lock_path, self.holder_path, self.endpoint_path)
+        ensure_private_folder(self.home, signs=frozenset(path.name for path in own))
         ensure_private_folder(self.log_folder)
 
     def prepare_socket_folder(self) -> Path:
