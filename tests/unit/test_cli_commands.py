@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from sidecar.api.v1 import admin_service_pb2 as admin
-from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.cli import app
@@ -277,20 +276,6 @@ def test_status_shows_every_part_and_problem(
     printed = capsys.readouterr().out
     for shown in ("degraded", "2 memories wait", "no model installed", "too odd", "5.0 GiB free", "watcher", "index"):
         assert shown in printed
-
-
-def test_sessions_tell_what_could_not_be_read(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An unknown is shown as such, never as zero."""
-    thread = evidence.SessionThread(client="claude-code", session="s-1", project="shop")
-    coverage = evidence.SessionCoverage(thread=thread, recalls=3, shown=4, used=2, unknown={"spilled": 1})
-    connect_to(monkeypatch, ScriptedSidecar(list_sessions=evidence.ListSessionsResponse(sessions=[coverage])))
-    assert command("sessions") == 0
-    assert "1 spilled" in capsys.readouterr().out
-    connect_to(monkeypatch, ScriptedSidecar(list_sessions=evidence.ListSessionsResponse()))
-    assert command("sessions") == 0
-    assert "No session" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
