@@ -100,8 +100,8 @@ def get(
         "source": short_name(pb.Provenance.DESCRIPTOR, memory.provenance)
         + (f", {memory.client}" if memory.client else ""),
         "stored": memory.create_time.ToJsonString(),
-        "delivered": f"{memory.access_count} times",
-        "use": f"factor {answer.reinforcement:.2f} from {len(answer.usage_events)} events",
+        "delivered": rendering.counted(memory.access_count, "time"),
+        "use": rendering.use(answer),
     }
     call.output.table(("", ""), list(facts.items()))
     if answer.edges:
@@ -110,6 +110,10 @@ def get(
             (edge.source_id, short_name(pb.Relation.DESCRIPTOR, edge.relation), edge.target_id) for edge in answer.edges
         ]
         call.output.table(("from", "relation", "to"), rows)
+    if answer.usage_events:
+        call.output.line()
+        columns = ("when", "client", "session", "says", "weight")
+        call.output.table(columns, [rendering.usage_row(event) for event in answer.usage_events])
 
 
 def list_memories(
