@@ -9,6 +9,7 @@ from sidecar.errors import (
     NotFoundError,
     SchemaTooNewError,
     SidecarError,
+    SidecarStartError,
     StateConflictError,
     StorageError,
     TooLargeMessageError,
@@ -60,9 +61,14 @@ _BY_ERROR: Final[tuple[tuple[type[SidecarError], ExitCode], ...]] = (
     (UnavailableError, ExitCode.UNAVAILABLE),
 )
 
+# Ends of a sidecar that say why it cannot be started, and what a script may do about it.
+_TELLING_ENDS: Final = frozenset({str(code.value) for code in (ExitCode.USAGE, ExitCode.NOT_ALLOWED, ExitCode.STORAGE)})
+
 
 def exit_code_of(error: SidecarError) -> ExitCode:
     """Return what a command ends with that failed for this reason."""
+    if isinstance(error, SidecarStartError) and error.metadata.get("exit_code") in _TELLING_ENDS:
+        return ExitCode(int(error.metadata["exit_code"]))
     return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), ExitCode.FAILED)
 
 

@@ -70,6 +70,23 @@ def check_private_folder(path: Path) -> bool:
     return True
 
 
+def check_own_purpose(path: Path, *, signs: Collection[str] | None) -> None:
+    """See to it that an existing folder may be made ours alone; nothing is changed.
+
+    Args:
+        path: The folder.
+        signs: See `ensure_private_folder`.
+
+    Raises:
+        UntrustedPathError: Others rely on it: it is shared, the user's home, or open and holds none of these files.
+        StorageError: It cannot be read.
+    """
+    try:
+        _require_own_purpose(path, path.lstat(), signs)
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
 def check_own_socket(path: Path) -> bool:
     """Return whether a socket of ours is there.
 
