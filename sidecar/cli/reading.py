@@ -82,7 +82,7 @@ def get(
     """Show one memory in whatever state, with its relations and what is known of its use."""
     call = Invocation.of(context, home, is_json=as_json)
     with call.sidecar() as sidecar:
-        answer = sidecar.get_memory(service.GetMemoryRequest(memory_id=memory_id))
+        answer = sidecar.get_memory(service.GetMemoryRequest(memory_id=values.memory_id(memory_id)))
     if call.output.is_json:
         call.output.document(plain(answer))
         return
