@@ -7,8 +7,6 @@ import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +14,9 @@ from sidecar import __version__
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import maintenance_service_pb2 as maintenance
 from sidecar.api.v1 import memory_service_pb2 as service
-from sidecar.errors import SidecarError
+from sidecar.cli.findings import Finding, Verdict
+from sidecar.cli.stopped import check_stopped, rescue
+from sidecar.errors import SidecarError, SidecarNotRunningError, StorageCorruptError, UntrustedPathError
 
 if TYPE_CHECKING:
     from sidecar.client import DataFolder, Sidecar
@@ -28,35 +28,16 @@ _LOW_SPACE_BYTES: Final = 500 * 2**20
 _GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
-class Verdict(StrEnum):
-    """How a check ended."""
-
-    GOOD = "good"
-    DOUBTFUL = "doubtful"
-    BAD = "bad"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one check found.
-
-    Attributes:
-        check: What was looked at.
-        told: What was seen.
-        remedy: What to do about it; empty if good.
-    """
-
-    check: str
-    verdict: Verdict
-    told: str
-    remedy: str = ""
-
-
 def check_folder(folder: "DataFolder") -> Iterator[Finding]:
     """Look at the data folder itself: there, ours alone."""
     home = folder.home
     if not home.exists():
         yield Finding("folder", Verdict.GOOD, f"{home} is not there yet; the first start makes it")
+        return
+    try:
+        folder.check_purpose()
+    except UntrustedPathError as error:
+        yield Finding("folder", Verdict.BAD, error.message, "see the message; nothing in it was changed")
         return
     open_paths = [path for path in (home, *_private_files(folder)) if _is_open_to_others(path)]
     for path in open_paths:
@@ -146,13 +127,20 @@ def examine(folder: "DataFolder", connect: Callable[[], "Sidecar"], *, is_deep: 
             yield from try_round_trip(sidecar)
             if is_deep:
                 yield from check_integrity(sidecar)
+    except SidecarNotRunningError as error:
+        remedy = "run `sidecar start`, then `sidecar doctor` again for the other checks"
+        findings = list(check_stopped(folder))
+        if any(finding.verdict is Verdict.BAD for finding in findings):
+            remedy = "it cannot start before what stands below is mended"
+        yield Finding("sidecar", Verdict.BAD, error.message, remedy)
+        yield from findings
     except SidecarError as error:
         yield Finding("sidecar", Verdict.BAD, error.message, _remedy(error, folder))
 
 
 def _remedy(error: SidecarError, folder: "DataFolder") -> str:
-    if error.reason == "SIDECAR_NOT_RUNNING":
-        return "run `sidecar start`, then `sidecar doctor` again for the other checks"
+    if isinstance(error, StorageCorruptError):
+        return rescue(folder)
     return f"see the message; the log is {folder.log_path}"
 
 

@@ -5,8 +5,9 @@ from typing import Annotated, TypeAlias
 import typer
 
 from sidecar.api.plain import JsonValue
-from sidecar.cli.doctor import Finding, Verdict, examine
+from sidecar.cli.doctor import examine
 from sidecar.cli.exit_codes import ExitCode
+from sidecar.cli.findings import Finding, Verdict
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 
 _MARKS = {Verdict.GOOD: "ok", Verdict.DOUBTFUL: "?", Verdict.BAD: "!!"}

@@ -9,6 +9,7 @@ from sidecar.errors import (
     NotFoundError,
     SchemaTooNewError,
     SidecarError,
+    SidecarStartError,
     StateConflictError,
     StorageError,
     TooLargeMessageError,
@@ -41,8 +42,8 @@ MEANINGS: Final = {
     ExitCode.NOT_ALLOWED: "a file, folder or token is not ours alone, so it was not used",
     ExitCode.STORAGE: "the disk or the database refused; nothing was stored",
     ExitCode.UNAVAILABLE: "no sidecar runs, it could not be started, or it gave no answer in time",
-    ExitCode.NOT_FOUND: "no memory, relation or dispute has this id",
-    ExitCode.CONFLICT: "not possible in the present state, such as restoring what was not forgotten",
+    ExitCode.NOT_FOUND: "no memory, relation, dispute or session has this id; `forget`: none is near enough",
+    ExitCode.CONFLICT: "not possible in the present state, such as forgetting a golden rule or what is forgotten",
     ExitCode.INTERRUPTED: "interrupted with Ctrl-C",
 }
 
@@ -60,9 +61,14 @@ _BY_ERROR: Final[tuple[tuple[type[SidecarError], ExitCode], ...]] = (
     (UnavailableError, ExitCode.UNAVAILABLE),
 )
 
+# Ends of a sidecar that say why it cannot be started, and what a script may do about it.
+_TELLING_ENDS: Final = frozenset({str(code.value) for code in (ExitCode.USAGE, ExitCode.NOT_ALLOWED, ExitCode.STORAGE)})
+
 
 def exit_code_of(error: SidecarError) -> ExitCode:
     """Return what a command ends with that failed for this reason."""
+    if isinstance(error, SidecarStartError) and error.metadata.get("exit_code") in _TELLING_ENDS:
+        return ExitCode(int(error.metadata["exit_code"]))
     return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), ExitCode.FAILED)
 
 

@@ -1,13 +1,17 @@
 """What commands say and where: results on stdout, notes and errors on stderr; as text or as one JSON document.
 
 Stored text may hold anything, so all of it passes through `visible`; colours and markup in it are never acted on.
+Only a terminal gets lines broken and columns aligned: what is piped has a row on each line, its fields parted by tabs.
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -16,6 +20,12 @@ from sidecar.api.plain import JsonValue
 from sidecar.cli.exit_codes import exit_code_of
 from sidecar.domain.display import visible
 from sidecar.errors import SidecarError
+
+_NARROW_COLUMNS: Final = 60
+_QUOTED: Final = re.compile(r"`[^`]+`")
+# Stands for a space that no line ends at; of the private area, so that no text means it.
+_GLUE: Final = "\ue000"
+_FLAGS: Final = {"page_token": "--page", "n_results": "--limit", "page_size": "--limit", "memory_type": "--type"}
 
 
 class Output:
@@ -38,7 +48,7 @@ class Output:
         sys.stdout.flush()
 
     def line(self, text: str = "", *, style: str = "", indent: int = 0) -> None:
-        """Write a paragraph of the result, wrapped at the width of the terminal."""
+        """Write a paragraph of the result, wrapped at the width of a terminal."""
         self._paragraph(self._results, text, style=style, indent=indent)
 
     def raw(self, text: str) -> None:
@@ -56,10 +66,26 @@ class Output:
         self._paragraph(self._notes, text, style="yellow", indent=0)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write a table without borders; the last column takes the room that is left."""
+        """Write a table without borders; the first column is never cut, the last one takes the room that is left."""
+        if not self._results.is_terminal:
+            for row in rows:
+                self._whole(self._results, "\t".join(" ".join(visible(cell).split()) for cell in row))
+        elif self._results.width < _NARROW_COLUMNS:
+            self._stack(columns, rows)
+        else:
+            self._align(columns, rows)
+
+    def _stack(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        for row in rows:
+            self.line(row[0], style="bold")
+            for name, cell in zip(columns[1:], row[1:], strict=True):
+                self.line(f"{name}: {cell}" if name else cell, indent=2)
+
+    def _align(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-        for name in columns[:-1]:
-            table.add_column(name, no_wrap=True)
+        first_width = max((cell_len(visible(row[0])) for row in rows), default=None)
+        for position, name in enumerate(columns[:-1]):
+            table.add_column(name, no_wrap=True, min_width=first_width if position == 0 else None)
         table.add_column(columns[-1], overflow="fold")
         for row in rows:
             table.add_row(*(Text(visible(cell)) for cell in row))
@@ -85,7 +111,12 @@ class Output:
 
     def error(self, error: SidecarError) -> None:
         """Say what went wrong; as JSON: reason, message, metadata and exit code."""
-        self.failure(error.metadata.get("reason", error.reason), error.message, exit_code_of(error), error.metadata)
+        message = error.message
+        field = error.metadata.get("field", "")
+        if not self.is_json and field in _FLAGS:
+            # A person knows what was typed, not what the request calls it.
+            message = message.replace(field, f"`{_FLAGS[field]}`", 1)
+        self.failure(error.metadata.get("reason", error.reason), message, exit_code_of(error), error.metadata)
 
     def failure(self, reason: str, message: str, exit_code: int, metadata: Mapping[str, str] | None = None) -> None:
         """Say what went wrong, where it is no error of the sidecar."""
@@ -105,6 +136,25 @@ class Output:
 
     def _paragraph(self, console: Console, text: str, *, style: str, indent: int) -> None:
         for part in visible(text).split("\n"):
-            lines = Text(part, style=style, overflow="fold").wrap(console, max(console.width - indent, 20))
-            for line in lines or [Text()]:
-                console.print(Text(" " * indent) + line)
+            if not console.is_terminal:
+                self._whole(console, " " * indent + part, style=style)
+                continue
+            for line in _wrapped(console, part, width=max(console.width - indent, 20)):
+                self._whole(console, " " * indent + line, style=style)
+
+    def _whole(self, console: Console, text: str, *, style: str = "") -> None:
+        """Write one line, however long: where it breaks is the terminal's matter, so that it can be copied."""
+        if console.is_terminal:
+            console.print(Text(text, style=style), soft_wrap=True)
+        else:
+            # Rich would make spaces of the tabs.
+            console.file.write(f"{text}\n")
+
+
+def _wrapped(console: Console, text: str, *, width: int) -> list[str]:
+    """Return the text in lines; neither a word nor what stands in backticks is broken, since it is to be copied."""
+    if _GLUE in text:
+        return [text]
+    glued = _QUOTED.sub(lambda found: found[0].replace(" ", _GLUE), text)
+    lines = Text(glued, overflow="ignore").wrap(console, width)
+    return [line.plain.replace(_GLUE, " ").rstrip() for line in lines] or [""]

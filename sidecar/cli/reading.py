@@ -82,7 +82,7 @@ def get(
     """Show one memory in whatever state, with its relations and what is known of its use."""
     call = Invocation.of(context, home, is_json=as_json)
     with call.sidecar() as sidecar:
-        answer = sidecar.get_memory(service.GetMemoryRequest(memory_id=memory_id))
+        answer = sidecar.get_memory(service.GetMemoryRequest(memory_id=values.memory_id(memory_id)))
     if call.output.is_json:
         call.output.document(plain(answer))
         return
@@ -100,8 +100,8 @@ def get(
         "source": short_name(pb.Provenance.DESCRIPTOR, memory.provenance)
         + (f", {memory.client}" if memory.client else ""),
         "stored": memory.create_time.ToJsonString(),
-        "delivered": f"{memory.access_count} times",
-        "use": f"factor {answer.reinforcement:.2f} from {len(answer.usage_events)} events",
+        "delivered": rendering.counted(memory.access_count, "time"),
+        "use": rendering.use(answer),
     }
     call.output.table(("", ""), list(facts.items()))
     if answer.edges:
@@ -111,6 +111,10 @@ def get(
             for edge in answer.edges
         ]
         call.output.table(("number", "from", "relation", "to"), rows)
+    if answer.usage_events:
+        call.output.line()
+        columns = ("when", "client", "session", "says", "weight")
+        call.output.table(columns, [rendering.usage_row(event) for event in answer.usage_events])
 
 
 def list_memories(

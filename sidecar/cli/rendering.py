@@ -10,6 +10,9 @@ from sidecar.api.v1 import memory_service_pb2 as service
 _AGES: Final = ((365 * 86_400, "y"), (86_400, "d"), (3_600, "h"), (60, "min"))
 _SIZES: Final = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
+_SESSION_CHARACTERS: Final = 8
+_SURFACED: Final = service.USAGE_VALENCE_SURFACED
+
 _TYPE: Final = pb.MemoryType.DESCRIPTOR
 _STATE: Final = pb.MemoryState.DESCRIPTOR
 
@@ -66,6 +69,32 @@ def score_parts(found: service.RecalledMemory) -> list[str]:
         f" × source {parts.provenance_factor:.2f} × use {parts.reinforcement:.2f}"
     )
     return [factors, *([f"relevance from {', '.join(seen)}"] if seen else [])]
+
+
+def counted(count: int, what: str, plural: str = "") -> str:
+    """Return `1 memory`, `2 memories`.
+
+    Args:
+        plural: Of `what`; without one an `s` is added.
+    """
+    return f"{count} {what if count == 1 else plural or f'{what}s'}"
+
+
+def use(answer: service.GetMemoryResponse) -> str:
+    """Return what is known of a memory's use; that it was shown says nothing of it and does not count."""
+    counting = sum(1 for event in answer.usage_events if event.weight > 0 and event.valence != _SURFACED)
+    return f"factor {answer.reinforcement:.2f} from {counted(counting, 'event')}"
+
+
+def usage_row(event: service.UsageEvent) -> tuple[str, ...]:
+    """Return when, client, session, valence and weight of an event."""
+    return (
+        event.create_time.ToDatetime().strftime("%Y-%m-%d %H:%M"),
+        event.client or "-",
+        event.session[:_SESSION_CHARACTERS] or "-",
+        short_name(service.UsageValence.DESCRIPTOR, event.valence),
+        f"{event.weight:.2f}",
+    )
 
 
 def redactions(found: "list[pb.Redaction]") -> str:

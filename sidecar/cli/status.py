@@ -1,17 +1,26 @@
 """Commands that tell how the sidecar is and what it knows of sessions: status, sessions."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from sidecar.api.plain import plain, short_name
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
-from sidecar.cli import rendering
+from sidecar.cli import rendering, session_view
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.output import Output
 
-_STATE = admin.PartState.DESCRIPTOR
+if TYPE_CHECKING:
+    from sidecar.client import Sidecar
+
+_STATE: Final = admin.PartState.DESCRIPTOR
+_NO_SESSIONS: Final = (
+    "No session has been seen yet. They appear when Claude Code's transcripts are read: those in the folder `projects` "
+    "of CLAUDE_CONFIG_DIR, else of ~/.claude, unless the setting `claude_config_dir` names another. "
+    "`sidecar status` tells whether the watcher runs."
+)
 
 
 def status(context: typer.Context, *, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -28,30 +37,52 @@ def status(context: typer.Context, *, home: HomeOption = None, as_json: JsonOpti
 def sessions(
     context: typer.Context,
     *,
+    session: Annotated[
+        str, typer.Argument(help="A session, or the beginning of its id: show each of its recalls.", metavar="[ID]")
+    ] = "",
     limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=1000, help="Most sessions to show.")] = 20,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List agent sessions: recalls, what they showed and used, and what could not be read."""
+    """List agent sessions, or show one: recalls, what they showed and used, and what could not be read."""
     call = Invocation.of(context, home, is_json=as_json)
     with call.sidecar() as sidecar:
-        answer = sidecar.list_sessions(evidence.ListSessionsRequest(limit=limit))
-    if call.output.is_json:
-        call.output.document(plain(answer))
+        if session:
+            _show_one_session(call.output, sidecar, session)
+        else:
+            _show_sessions(call.output, sidecar, limit)
+
+
+def _show_one_session(output: Output, sidecar: "Sidecar", beginning: str) -> None:
+    thread = session_view.find_session(sidecar, beginning.strip())
+    answer = sidecar.get_session(evidence.GetSessionRequest(client=thread.client, session=thread.session))
+    if output.is_json:
+        output.document(plain(answer))
+    else:
+        session_view.show_session(output, sidecar, thread, answer.recalls)
+
+
+def _show_sessions(output: Output, sidecar: "Sidecar", limit: int) -> None:
+    answer = sidecar.list_sessions(evidence.ListSessionsRequest(limit=limit))
+    if output.is_json:
+        output.document(plain(answer))
         return
     if not answer.sessions:
-        call.output.note("No session has been seen yet. They appear when an agent works with the memory tools.")
+        output.note(_NO_SESSIONS)
         return
-    columns = ("last seen", "client", "project", "recalls", "shown", "used", "not read", "session")
-    call.output.table(columns, [_session_row(coverage) for coverage in answer.sessions])
+    short = session_view.short_ids(coverage.thread.session for coverage in answer.sessions)
+    columns = ("session", "last seen", "client", "project", "recalls", "shown", "used", "not read")
+    output.table(columns, [_session_row(coverage, short) for coverage in answer.sessions])
+    output.note("`sidecar sessions ID` shows the recalls of one.")
 
 
-def _session_row(coverage: evidence.SessionCoverage) -> tuple[str, ...]:
+def _session_row(coverage: evidence.SessionCoverage, short: Mapping[str, str]) -> tuple[str, ...]:
     thread = coverage.thread
     unread = [f"{count} {reason}" for reason, count in sorted(coverage.unknown.items())]
     if coverage.cannot_record:
         unread.append(f"{coverage.cannot_record} cannot record")
     return (
+        short[thread.session] + (f" ({thread.agent_id})" if thread.agent_id else ""),
         coverage.last_seen_time.ToDatetime().strftime("%Y-%m-%d %H:%M"),
         thread.client,
         thread.project or "-",
@@ -59,7 +90,6 @@ def _session_row(coverage: evidence.SessionCoverage) -> tuple[str, ...]:
         str(coverage.shown),
         str(coverage.used),
         ", ".join(unread) or "-",
-        thread.session + (f" ({thread.agent_id})" if thread.agent_id else ""),
     )
 
 

@@ -9,6 +9,7 @@ from sidecar.api.v1 import graph_service_pb2 as graph
 from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.domain.edge_paths import Direction
+from sidecar.domain.ids import MEMORY_PREFIX, is_memory_id
 from sidecar.domain.memory import MemoryState, MemoryType, Provenance, Relation
 from sidecar.domain.store_values import OrderBy
 
@@ -44,6 +45,13 @@ _ORDERS: Final = {
 }
 
 
+def memory_id(typed: str) -> str:
+    """Return an id as it is stored, whatever its case and the white space around it; any other text as it is."""
+    text = typed.strip()
+    canonical = MEMORY_PREFIX + text[len(MEMORY_PREFIX) :].upper()
+    return canonical if text[: len(MEMORY_PREFIX)].lower() == MEMORY_PREFIX and is_memory_id(canonical) else text
+
+
 def memory_type(value: MemoryType) -> pb.MemoryType.ValueType:
     """Return the type as the contract has it."""
     return pb.MemoryType.Value(f"MEMORY_TYPE_{value.name}")
@@ -76,9 +84,9 @@ def links_of(**ids: Sequence[str] | None) -> list[pb.Link]:
         ids: Ids of the other memories by the name of the relation, such as `supersedes`.
     """
     return [
-        pb.Link(relation=pb.Relation.Value(f"RELATION_{relation.upper()}"), memory_id=memory_id)
+        pb.Link(relation=pb.Relation.Value(f"RELATION_{relation.upper()}"), memory_id=memory_id(other))
         for relation, others in ids.items()
-        for memory_id in others or ()
+        for other in others or ()
     ]
 
 

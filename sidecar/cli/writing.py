@@ -8,12 +8,13 @@ import typer
 from sidecar.api.plain import plain
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.cli import rendering, values
+from sidecar.cli.exit_codes import ExitCode
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.output import Output
 from sidecar.domain.display import one_line
 from sidecar.domain.ids import is_memory_id
 from sidecar.domain.memory import DEFAULT_IMPORTANCE, MAX_CONTENT_BYTES, MemoryType, Provenance
-from sidecar.errors import ContentTooLargeError
+from sidecar.errors import ContentTooLargeError, InvalidInputError
 
 if TYPE_CHECKING:
     from sidecar.client import Sidecar
@@ -90,7 +91,7 @@ def remember(
 def forget(
     context: typer.Context,
     *,
-    what: Annotated[list[str], typer.Argument(help="An id, or words that find the memories.", metavar="ID|QUERY…")],
+    what: Annotated[list[str], typer.Argument(help="Ids, or words that find the memories.", metavar="ID…|QUERY…")],
     namespace: values.ReadNamespaceOption = "",
     limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=100, help="Most memories, for words.")] = 5,
     similarity_floor: Annotated[
@@ -102,24 +103,24 @@ def forget(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget a memory, or those that words find. `sidecar restore` undoes it, unless purged.
+    """Forget memories named by id, or those that words find. `sidecar restore` undoes it, unless purged.
 
     Words, and `--purge`, first show what would be forgotten and ask; without a terminal only `--yes` goes on.
     """
     call = Invocation.of(context, home, is_json=as_json)
-    selected = " ".join(what)
-    request = service.ForgetMemoriesRequest(
-        input=selected,
-        namespace=namespace,
-        n_results=limit,
-        similarity_floor=similarity_floor,
-        force=force,
-        purge=purge,
-        confirm=False,
-    )
-    needs_consent = (purge or not is_memory_id(selected)) and not yes
+    words, ids = " ".join(what), _ids(what)
+    common = service.ForgetMemoriesRequest(force=force, purge=purge, confirm=False)
     with call.sidecar() as sidecar:
-        preview = sidecar.forget_memories(request)
+        if ids:
+            preview = _previewed(sidecar, ids, common)
+        else:
+            common.MergeFrom(
+                service.ForgetMemoriesRequest(
+                    query=words, namespace=namespace, n_results=limit, similarity_floor=similarity_floor
+                )
+            )
+            preview = sidecar.forget_memories(common)
+        needs_consent = (purge or not ids) and not yes
         if needs_consent and preview.deleted_ids and not _consents(call.output, preview, is_purge=purge):
             return
         answer = _forget_each(sidecar, preview, is_forced=force, is_purge=purge) if preview.deleted_ids else preview
@@ -127,6 +128,8 @@ def forget(
         call.output.document(plain(answer))
     else:
         _show_forgotten(call.output, answer, is_purge=purge)
+    if not answer.deleted_ids:
+        raise typer.Exit(ExitCode.CONFLICT if answer.skipped else ExitCode.NOT_FOUND)
 
 
 def restore(
@@ -139,7 +142,7 @@ def restore(
     """Bring a forgotten memory back."""
     call = Invocation.of(context, home, is_json=as_json)
     with call.sidecar() as sidecar:
-        answer = sidecar.restore_memory(service.RestoreMemoryRequest(memory_id=memory_id))
+        answer = sidecar.restore_memory(service.RestoreMemoryRequest(memory_id=values.memory_id(memory_id)))
     if call.output.is_json:
         call.output.document(plain(answer))
     else:
@@ -154,6 +157,31 @@ def _content(words: list[str]) -> str:
     if len(read) > _MAX_STDIN_BYTES:
         raise ContentTooLargeError("content", len(read), MAX_CONTENT_BYTES)
     return read.decode("utf-8", "replace")
+
+
+def _ids(given: list[str]) -> list[str]:
+    """Return the ids if nothing else was given, each once; none if words were.
+
+    Raises:
+        InvalidInputError: Ids and words were given: whether to search for them or to forget them is not clear.
+    """
+    words = [values.memory_id(word) for word in " ".join(given).split()]
+    ids = list(dict.fromkeys(filter(is_memory_id, words)))
+    if ids and not all(map(is_memory_id, words)):
+        raise InvalidInputError("what to forget", " ".join(given), "either ids or words that find memories, not both")
+    return ids
+
+
+def _previewed(
+    sidecar: "Sidecar", ids: list[str], common: service.ForgetMemoriesRequest
+) -> service.ForgetMemoriesResponse:
+    """Return what would be forgotten; nothing is if one of them is not there."""
+    preview = service.ForgetMemoriesResponse(preview=True)
+    for memory_id in ids:
+        request = service.ForgetMemoriesRequest(memory_id=memory_id)
+        request.MergeFrom(common)
+        preview.MergeFrom(sidecar.forget_memories(request))
+    return preview
 
 
 def _consents(output: Output, preview: service.ForgetMemoriesResponse, *, is_purge: bool) -> bool:

@@ -16,7 +16,12 @@ from typing import Final, Self
 import platformdirs
 
 from sidecar.client.build import Build
-from sidecar.client.trusted_files import ensure_private_folder, read_private_file, replace_private_file
+from sidecar.client.trusted_files import (
+    check_own_purpose,
+    ensure_private_folder,
+    read_private_file,
+    replace_private_file,
+)
 
 HOME_VARIABLE: Final = "SIDECAR_HOME"
 _APPLICATION: Final = "memory-sidecar"
@@ -100,11 +105,25 @@ class DataFolder:
         """Make the folders that are missing and see to it that all are ours alone.
 
         Raises:
-            UntrustedPathError: One of them is a link, no folder, or another user's.
+            UntrustedPathError: One of them is a link, no folder, or another user's, or home serves another purpose.
             StorageError: One of them cannot be made.
         """
-        ensure_private_folder(self.home)
+        ensure_private_folder(self.home, signs=self._signs)
         ensure_private_folder(self.log_folder)
+
+    def check_purpose(self) -> None:
+        """See to it that the folder, which must be there, may be ours alone; nothing is changed.
+
+        Raises:
+            UntrustedPathError: It serves another purpose.
+            StorageError: It cannot be read.
+        """
+        check_own_purpose(self.home, signs=self._signs)
+
+    @property
+    def _signs(self) -> frozenset[str]:
+        own = (self.database_path, self.settings_path, self.lock_path, self.holder_path, self.endpoint_path)
+        return frozenset(path.name for path in own)
 
     def prepare_socket_folder(self) -> Path:
         """Make the folder of the socket and return it: in the data folder, or elsewhere if that path is too long.

@@ -5,6 +5,7 @@ Whether a sidecar lives is told by the lock on the folder, and whether it works 
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -23,7 +24,13 @@ from sidecar.client.handshake import Greeting, greet
 from sidecar.client.isolation import isolated_environment, isolated_python
 from sidecar.client.methods import SHUTDOWN
 from sidecar.client.trusted_files import check_private_folder, open_private_log
-from sidecar.errors import ProtocolMismatchError, SidecarHungError, SidecarNotRunningError, SidecarStartError
+from sidecar.errors import (
+    ProtocolMismatchError,
+    SidecarHungError,
+    SidecarNotRunningError,
+    SidecarStartError,
+    StorageFullError,
+)
 
 ALREADY_RUNNING_EXIT_CODE: Final = 3
 """What a sidecar ends with that finds the data folder taken."""
@@ -31,6 +38,7 @@ ALREADY_RUNNING_EXIT_CODE: Final = 3
 _POLL_S: Final = 0.05
 _GREETING_WAIT_S: Final = 2.0
 _LAST_WORDS_CHARACTERS: Final = 300
+_LEAST_FREE_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -86,11 +94,11 @@ def find_or_start(
         given_up: See `find_running`; a sidecar that was started already goes on.
 
     Raises:
-        SidecarStartError: It was started but ended or stayed silent.
+        SidecarStartError: It was started but ended or stayed silent; if it ended, the metadata has its exit code.
         SidecarHungError: One runs but does not answer.
         ProtocolMismatchError: A newer one runs that speaks another protocol.
         UntrustedPathError: Folder or files are not ours alone.
-        StorageError: The folder cannot be made.
+        StorageError: The folder cannot be made, or there is no space to start in.
     """
     search = _Search(folder, launch or Launch(), given_up or threading.Event())
     endpoint = search.look(may_replace=True)
@@ -232,7 +240,11 @@ class _Search:
             endpoint = self.await_answer_or_end(may_replace=False)
             if endpoint is not None:
                 return endpoint
-        raise SidecarStartError(str(self._folder.home), f"it ended with {exit_code}{self._last_words()}")
+        home = self._folder.home
+        if shutil.disk_usage(home).free < _LEAST_FREE_BYTES:
+            # It could not even say so: its last words go to a file.
+            raise StorageFullError(str(home))
+        raise SidecarStartError(str(home), f"it ended with {exit_code}{self._last_words()}", exit_code=exit_code)
 
     def _last_words(self) -> str:
         """Return the last line that the process said, to go behind its exit code."""

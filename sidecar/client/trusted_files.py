@@ -9,6 +9,7 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -21,13 +22,19 @@ _OTHERS: Final = 0o077
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _REFUSED: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 _MAX_SMALL_FILE_BYTES: Final = 16 * 1024
+_OTHER_FOLDER: Final = "choose an empty folder with SIDECAR_HOME"
 
 
-def ensure_private_folder(path: Path) -> None:
+def ensure_private_folder(path: Path, *, signs: Collection[str] | None = None) -> None:
     """Make the folder, mode 0700, or see to it that the one that is there is ours and closed to others.
 
+    Args:
+        path: The folder.
+        signs: Names of files, any of which tells that a folder with files in it is one of ours and may be closed to
+            others; None if its place tells already.
+
     Raises:
-        UntrustedPathError: It is a link, no folder, or belongs to another user.
+        UntrustedPathError: It is a link, no folder, belongs to another user, or serves another purpose.
         StorageError: It cannot be made.
     """
     try:
@@ -38,7 +45,8 @@ def ensure_private_folder(path: Path) -> None:
     except OSError as error:
         raise storage_error(path, error) from error
     _require(path, found, is_folder=True)
-    if sys.platform != "win32" and found.st_mode & _OTHERS:
+    _require_own_purpose(path, found, signs)
+    if _is_open_to_others(found):
         # A folder that the user made by hand has the usual 0755; what we put into it must still be private.
         try:
             path.chmod(_PRIVATE_FOLDER)
@@ -60,6 +68,23 @@ def check_private_folder(path: Path) -> bool:
         raise UntrustedPathError(str(path), "lies below something that is not a folder") from error
     _require(path, found, is_folder=True)
     return True
+
+
+def check_own_purpose(path: Path, *, signs: Collection[str] | None) -> None:
+    """See to it that an existing folder may be made ours alone; nothing is changed.
+
+    Args:
+        path: The folder.
+        signs: See `ensure_private_folder`.
+
+    Raises:
+        UntrustedPathError: Others rely on it: it is shared, the user's home, or open and holds none of these files.
+        StorageError: It cannot be read.
+    """
+    try:
+        _require_own_purpose(path, path.lstat(), signs)
+    except OSError as error:
+        raise storage_error(path, error) from error
 
 
 def check_own_socket(path: Path) -> bool:
@@ -89,7 +114,7 @@ def read_private_file(path: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     _require(path, found, is_folder=False)
-    if sys.platform != "win32" and found.st_mode & _OTHERS:
+    if _is_open_to_others(found):
         raise UntrustedPathError(str(path), "can be read or changed by other users")
     try:
         descriptor = os.open(path, os.O_RDONLY | _no_follow())
@@ -163,6 +188,36 @@ def _require(path: Path, found: os.stat_result, *, is_folder: bool) -> None:
 def _require_owner(path: Path, found: os.stat_result) -> None:
     if sys.platform != "win32" and found.st_uid != os.geteuid():
         raise UntrustedPathError(str(path), "belongs to another user")
+
+
+def _require_own_purpose(path: Path, found: os.stat_result, signs: Collection[str] | None) -> None:
+    """Refuse a folder that others rely on: closing /tmp or somebody's home would lock out whatever uses it."""
+    if found.st_mode & stat.S_ISVTX:
+        raise UntrustedPathError(str(path), "is a folder that users share", remedy=_OTHER_FOLDER)
+    if signs is None:
+        return
+    if _is_users_home(path):
+        raise UntrustedPathError(str(path), "is your home folder", remedy=_OTHER_FOLDER)
+    if not _is_open_to_others(found):
+        return
+    try:
+        names = {entry.name for entry in path.iterdir()}
+    except OSError as error:
+        raise storage_error(path, error) from error
+    if names and names.isdisjoint(signs):
+        raise UntrustedPathError(str(path), "holds files that are not ours", remedy=_OTHER_FOLDER)
+
+
+def _is_users_home(path: Path) -> bool:
+    try:
+        return path.samefile(Path.home())
+    except (OSError, RuntimeError):
+        # No home is known, or it is not there; then this is not it.
+        return False
+
+
+def _is_open_to_others(found: os.stat_result) -> bool:
+    return sys.platform != "win32" and bool(found.st_mode & _OTHERS)
 
 
 def _no_follow() -> int:

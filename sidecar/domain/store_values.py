@@ -75,10 +75,10 @@ class SkipReason(StrEnum):
 
 def skip_reason(memory: Memory, *, is_forced: bool, is_purge: bool) -> SkipReason | None:
     """Return why a memory is left alone, None if it is not."""
-    if memory.is_golden_rule and not is_forced:
-        return SkipReason.GOLDEN_RULE
     if memory.state is MemoryState.FORGOTTEN and not is_purge:
         return SkipReason.ALREADY_FORGOTTEN
+    if memory.is_golden_rule and not is_forced:
+        return SkipReason.GOLDEN_RULE
     return None
 
 

@@ -19,5 +19,7 @@ class UntrustedPathError(SidecarError):
 
     reason = "UNTRUSTED_PATH"
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{path} {problem}; remove it or choose another data folder with SIDECAR_HOME", path=path)
+    def __init__(
+        self, path: str, problem: str, *, remedy: str = "remove it or choose another data folder with SIDECAR_HOME"
+    ) -> None:
+        super().__init__(f"{path} {problem}; {remedy}", path=path)

@@ -23,8 +23,9 @@ class SidecarStartError(UnavailableError):
 
     reason = "SIDECAR_START_FAILED"
 
-    def __init__(self, home: str, problem: str) -> None:
-        super().__init__(f"the sidecar for {home} did not start: {problem}; its log is {home}/logs", home=home)
+    def __init__(self, home: str, problem: str, *, exit_code: int | None = None) -> None:
+        ended = {} if exit_code is None else {"exit_code": str(exit_code)}
+        super().__init__(f"the sidecar for {home} did not start: {problem}; its log is {home}/logs", home=home, **ended)
 
 
 class SidecarHungError(UnavailableError):

@@ -1,5 +1,7 @@
 """Keeps one task of the event loop going: starts it again when it fails, gives up when it keeps failing, and tells.
 
+A disk or a queue that refuses is waited for without end: neither is the task's fault, and both pass by themselves.
+
 Without it a task that failed would be gone unseen: nobody awaits it before the end. Child processes have `children`.
 """
 
@@ -11,9 +13,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Final
 
+from sidecar.errors import SidecarError, StorageCorruptError, StorageError, TooManyRequestsError
+
 log = logging.getLogger(__name__)
 
 _NO_PROBLEM: Final = ""
+# They pass without a restart, once there is space again or the queue is shorter.
+_PASSING: Final = (StorageError, TooManyRequestsError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +30,13 @@ class RetryPolicy:
         failures: So many within `window_s` are the last.
         window_s: Seconds.
         backoff_s: Wait before the first new start; doubles with each failure in the window.
+        longest_backoff_s: Longest wait while the disk or a queue refuses, which is tried again for ever.
     """
 
     failures: int = 5
     window_s: float = 180.0
     backoff_s: float = 0.5
+    longest_backoff_s: float = 30.0
 
 
 class SupervisedTask:
@@ -58,6 +66,7 @@ class SupervisedTask:
         self._policy = policy or RetryPolicy()
         self._on_give_up = on_give_up
         self._failed_at: deque[float] = deque(maxlen=self._policy.failures)
+        self._refused_in_a_row = 0
         self._task: asyncio.Task[None] | None = None
         self._problem = _NO_PROBLEM
         self.failures = 0
@@ -87,17 +96,27 @@ class SupervisedTask:
                 await self._run()
             except Exception as error:
                 log.exception("background task failed", extra={"task": self._name})
-                reason = f"{type(error).__name__}: {error}"
+                failure = error
             else:
                 return
             self.failures += 1
-            self._failed_at.append(asyncio.get_running_loop().time())
-            if self._keeps_failing():
+            wait_s = self._wait_s(failure)
+            reason = failure.message if isinstance(failure, SidecarError) else f"{type(failure).__name__}: {failure}"
+            if wait_s is None:
                 self._give_up(reason)
                 return
             self._problem = f"{self._consequence}: {reason}; it is tried again"
-            await asyncio.sleep(self._backoff_s())
+            await asyncio.sleep(wait_s)
             self._problem = _NO_PROBLEM
+
+    def _wait_s(self, failure: Exception) -> float | None:
+        """Return how long to wait before the next start; None if there is none."""
+        if isinstance(failure, _PASSING) and not isinstance(failure, StorageCorruptError):
+            self._refused_in_a_row += 1
+            return min(self._policy.backoff_s * 2.0 ** (self._refused_in_a_row - 1), self._policy.longest_backoff_s)
+        self._refused_in_a_row = 0
+        self._failed_at.append(asyncio.get_running_loop().time())
+        return None if self._keeps_failing() else self._backoff_s()
 
     def _keeps_failing(self) -> bool:
         is_full = len(self._failed_at) == self._policy.failures

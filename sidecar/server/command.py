@@ -43,7 +43,9 @@ def _settings(arguments: Sequence[str]) -> Settings:
     )
     parser.add_argument("--home", type=Path, help="the data folder; without it SIDECAR_HOME, else the user's own")
     for setting in SETTINGS:
-        parser.add_argument(setting.flag, metavar="VALUE", help=f"{setting.description} Default: {setting.default!r}.")
+        # argparse formats its helps, so that a percent sign must stand twice.
+        told = f"{setting.description} Default: {setting.default!r}.".replace("%", "%%")
+        parser.add_argument(setting.flag, metavar="VALUE", help=told)
     given = vars(parser.parse_args(arguments))
     home: Path | None = given.pop("home")
     flags: dict[str, Value] = {name: value for name, value in given.items() if value is not None}

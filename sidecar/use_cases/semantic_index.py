@@ -17,7 +17,7 @@ import numpy as np
 
 from sidecar.domain.model import ModelFingerprint
 from sidecar.errors import EmbedderUnavailableError, EmbeddingFailedError
-from sidecar.ports import Embedder, Embedding, KeyMask, MemoryStore, VectorIndex
+from sidecar.ports import Embedder, Embedding, KeyMask, Keys, MemoryStore, VectorIndex
 from sidecar.use_cases.index_upkeep import IndexSnapshots, IndexUpkeep, is_indexable
 
 _PROBE: Final = "Is this model well?"

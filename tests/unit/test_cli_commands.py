@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from sidecar.api.v1 import admin_service_pb2 as admin
-from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.cli import app
@@ -182,68 +181,6 @@ def test_endless_stdin_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert "split it" in capsys.readouterr().err
 
 
-def forgetting(sidecar_memories: list[pb.Memory]) -> ScriptedSidecar:
-    """Return a sidecar that previews these memories, and forgets by id."""
-
-    def answer(request: service.ForgetMemoriesRequest) -> service.ForgetMemoriesResponse:
-        if not request.confirm:
-            ids = [one.id for one in sidecar_memories]
-            return service.ForgetMemoriesResponse(deleted_ids=ids, memories=sidecar_memories, preview=True)
-        return service.ForgetMemoriesResponse(deleted_ids=[request.memory_id], count=1)
-
-    return ScriptedSidecar(forget_memories=answer)
-
-
-def test_forgetting_by_words_without_a_terminal_only_previews(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A script that did not say `--yes` deletes nothing."""
-    sidecar = forgetting([memory(A), memory(B, "Another one")])
-    connect_to(monkeypatch, sidecar)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-    assert command("forget", "redis") == 0
-    captured = capsys.readouterr()
-    assert A in captured.out
-    assert "--yes" in captured.err
-    assert [request.confirm for request in sidecar.requests] == [False]
-    assert command("forget", "redis", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["preview"] is True
-    assert not any(request.confirm for request in sidecar.requests)
-
-
-def test_forgetting_with_yes_forgets_what_was_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The memories that were previewed are forgotten by id, and the way back is told."""
-    sidecar = forgetting([memory(A), memory(B)])
-    connect_to(monkeypatch, sidecar)
-    assert command("forget", "redis", "--yes") == 0
-    assert [request.memory_id for request in sidecar.requests if request.confirm] == [A, B]
-    assert f"sidecar restore {B}" in capsys.readouterr().out
-
-
-def test_purging_one_memory_asks_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """What cannot be undone is never done on a slip of the finger; a soft forget by id is done at once."""
-    sidecar = forgetting([memory(A)])
-    connect_to(monkeypatch, sidecar)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-    assert command("forget", A, "--purge") == 0
-    assert "cannot be undone" in capsys.readouterr().err
-    assert not any(request.confirm for request in sidecar.requests)
-    assert command("forget", A) == 0
-    assert f"sidecar restore {A}" in capsys.readouterr().out
-
-
-def test_golden_rule_is_left_alone_and_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A skipped memory is reported with what would change that."""
-    skipped = service.SkippedMemory(memory_id=A, reason="golden_rule")
-    connect_to(monkeypatch, ScriptedSidecar(forget_memories=service.ForgetMemoriesResponse(skipped=[skipped])))
-    assert command("forget", A) == 0
-    assert "--force" in capsys.readouterr().err
-
-
 def test_list_and_count_and_get_show_what_there_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -281,20 +218,6 @@ def test_status_shows_every_part_and_problem(
     printed = capsys.readouterr().out
     for shown in ("degraded", "2 memories wait", "no model installed", "too odd", "5.0 GiB free", "watcher", "index"):
         assert shown in printed
-
-
-def test_sessions_tell_what_could_not_be_read(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An unknown is shown as such, never as zero."""
-    thread = evidence.SessionThread(client="claude-code", session="s-1", project="shop")
-    coverage = evidence.SessionCoverage(thread=thread, recalls=3, shown=4, used=2, unknown={"spilled": 1})
-    connect_to(monkeypatch, ScriptedSidecar(list_sessions=evidence.ListSessionsResponse(sessions=[coverage])))
-    assert command("sessions") == 0
-    assert "1 spilled" in capsys.readouterr().out
-    connect_to(monkeypatch, ScriptedSidecar(list_sessions=evidence.ListSessionsResponse()))
-    assert command("sessions") == 0
-    assert "No session" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

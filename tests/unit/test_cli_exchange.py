@@ -15,7 +15,8 @@ from sidecar.adapters.sqlite.migration import migrate, shipped_migrations
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import maintenance_service_pb2 as service
 from sidecar.api.v1 import memory_service_pb2 as memory_service
-from sidecar.cli.doctor import Verdict, check_integrity
+from sidecar.cli.doctor import check_integrity
+from sidecar.cli.findings import Verdict
 from sidecar.client import DataFolder
 from sidecar.client.folder_lock import try_lock
 from sidecar.errors import InvalidInputError

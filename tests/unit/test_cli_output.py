@@ -1,6 +1,8 @@
 """What commands print: safe for a terminal, 80 columns without one, one JSON document for scripts."""
 
 import json
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -44,16 +46,77 @@ def test_one_line_is_one_line_and_short() -> None:
     assert one_line("x" * 50, limit=10) == "x" * 9 + "…"
 
 
-def test_lines_stay_within_eighty_columns_and_plain(capsys: pytest.CaptureFixture[str]) -> None:
-    """Piped output has no colours and a fixed width."""
+@pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Output]:
+    """Give what makes an output that takes a captured stdout for a terminal so many columns wide."""
+
+    def make(columns: int) -> Output:
+        for name, value in {"TTY_COMPATIBLE": "1", "TERM": "xterm", "COLUMNS": str(columns), "LINES": "25"}.items():
+            monkeypatch.setenv(name, value)
+        return Output(is_json=False)
+
+    return make
+
+
+def plain_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return what was written on stdout, without the colours of our own."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+
+
+def test_lines_stay_within_the_terminal(
+    on_terminal: Callable[[int], Output], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sentences and tables are broken where a person reads them; stored text has no say in it."""
+    output = on_terminal(80)
+    output.line("word " * 60, style="bold", indent=3)
+    output.table(("id", "memory"), [(MEMORY_ID, "[red]not markup[/red] \x1b[2J " * 20)])
+    lines = plain_lines(capsys)
+    assert max(map(len, lines)) <= 80
+    assert "[red]not markup[/red]" in " ".join(lines)
+    assert "\x1b" not in "".join(lines)
+
+
+def test_what_is_to_be_copied_is_not_broken(
+    on_terminal: Callable[[int], Output], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line feed within a token or a command would be copied with it."""
+    token = "x" * 200
+    on_terminal(80).line(f"There are many more of them still, and here is how to see them: add `--page {token}`.")
+    assert f"`--page {token}`." in plain_lines(capsys)
+
+
+def test_narrow_terminal_gets_the_fields_below_each_other(
+    on_terminal: Callable[[int], Output], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Columns of a few characters cannot be read."""
+    on_terminal(40).table(("id", "type", "memory"), [(MEMORY_ID, "decision", "Redis.")])
+    assert plain_lines(capsys) == [MEMORY_ID, "  type: decision", "  memory: Redis."]
+
+
+def test_first_column_is_never_cut(on_terminal: Callable[[int], Output], capsys: pytest.CaptureFixture[str]) -> None:
+    """An id without its end is of no use."""
+    on_terminal(60).table(("id", "b", "c", "d"), [(MEMORY_ID, "b" * 30, "c" * 30, "d" * 30)])
+    assert MEMORY_ID in plain_lines(capsys)[1]
+
+
+def test_piped_rows_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is piped can be cut and counted: no colours, no padding, no breaks."""
     output = Output(is_json=False)
     output.line("word " * 60, style="bold", indent=3)
-    output.line("https://example.invalid/" + "x" * 200)
-    output.table(("id", "memory"), [(MEMORY_ID, "[red]not markup[/red] \x1b[2J " * 20)])
+    output.table(("id", "type", "memory"), [(MEMORY_ID, "fact", "many\twords\n" * 60), ("b", "fact", "short")])
     printed = capsys.readouterr().out
-    assert max(map(len, printed.splitlines())) <= 80
+    assert [len(line.split("\t")) for line in printed.splitlines()] == [1, 3, 3]
+    assert printed.endswith("b\tfact\tshort\n")
     assert "\x1b" not in printed
-    assert "[red]not markup[/red]" in printed
+
+
+def test_error_names_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """The field of a request means nothing to whoever typed an option; a script gets the field."""
+    error = InvalidInputError("page_token", "x", "the token of the page before")
+    Output(is_json=False).error(error)
+    assert capsys.readouterr().err.startswith("Error: `--page` is 'x'")
+    Output(is_json=True).error(error)
+    assert json.loads(capsys.readouterr().err)["error"]["message"].startswith("page_token is")
 
 
 def test_json_is_ascii_and_whole(capsys: pytest.CaptureFixture[str]) -> None:

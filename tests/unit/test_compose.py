@@ -66,7 +66,7 @@ async def test_failure_behind_it_all_is_told(tmp_path: Path, monkeypatch: pytest
     application = SidecarApplication(settings_of(tmp_path), Run.new())
     await application.start()
     await until(lambda: application.problems)
-    assert "memories are found by words only: StorageError: the disk refuses" in application.problems[0]
+    assert "memories are found by words only: the disk refuses" in application.problems[0]
     await application.stop()
 
 

@@ -46,6 +46,40 @@ def test_token_is_not_shown() -> None:
     assert "s3cret" not in repr(ENDPOINT)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps access apart from the mode")
+@pytest.mark.parametrize("content", [(), ("config.toml", "notes.txt"), ("memories.db",)])
+def test_folder_made_by_hand_is_closed(tmp_path: Path, content: tuple[str, ...]) -> None:
+    """An empty folder, or one with a file of ours, may become ours alone."""
+    tmp_path.chmod(0o755)
+    for name in content:
+        (tmp_path / name).touch()
+    DataFolder(tmp_path).prepare()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps access apart from the mode")
+@pytest.mark.parametrize(
+    ("mode", "content", "told"),
+    [(0o755, "notes.txt", "not ours"), (0o1777, "memories.db", "share"), (0o1700, "memories.db", "share")],
+)
+def test_folder_of_another_purpose_is_left_alone(tmp_path: Path, mode: int, content: str, told: str) -> None:
+    """Whoever points at /tmp or at a folder with other files must not lock out those who use it."""
+    (tmp_path / content).touch()
+    tmp_path.chmod(mode)
+    with pytest.raises(UntrustedPathError, match=f"{told}.*choose an empty folder"):
+        DataFolder(tmp_path).prepare()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
+    assert [path.name for path in tmp_path.iterdir()] == [content]
+
+
+def test_home_of_the_user_is_no_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if it is private already, our files do not belong among all others."""
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    with pytest.raises(UntrustedPathError, match="your home folder"):
+        DataFolder(tmp_path).prepare()
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

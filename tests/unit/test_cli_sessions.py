@@ -1,0 +1,119 @@
+"""What `sidecar sessions` shows of sessions, against a scripted sidecar."""
+
+import json
+
+import pytest
+
+from sidecar.api.v1 import evidence_service_pb2 as evidence
+from sidecar.api.v1 import memory_pb2 as pb
+from sidecar.api.v1 import memory_service_pb2 as service
+from sidecar.cli.entry import run
+from sidecar.cli.session_view import short_ids
+from sidecar.errors import MemoryNotFoundError
+from tests.unit.scripted_sidecar import ScriptedSidecar, connect_to
+
+A = "mem_01J8ZQ4T7N9V2B6K3M5X8C0D1F"
+B = "mem_01J8ZQ5A2C4E6G8J0M2P4R6T8W"
+PURGED = "mem_01J8ZQ5A2C4E6G8J0M2P4R6T8X"
+SESSION = "6f1c9a52-aaaa-4bbb-8ccc-000000000001"
+OTHER = "0198c7d0-aaaa-4bbb-8ccc-000000000002"
+
+
+def command(*arguments: str) -> int:
+    """Run one command in this process."""
+    return run(arguments, serve=lambda arguments: 0)
+
+
+def coverage(session: str, agent_id: str = "") -> evidence.SessionCoverage:
+    """Return a session thread with three recalls, one of which could not be read."""
+    thread = evidence.SessionThread(client="claude-code", session=session, project="shop", agent_id=agent_id)
+    return evidence.SessionCoverage(thread=thread, recalls=3, shown=3, used=1, unknown={"spilled": 1})
+
+
+def content(request: service.GetMemoryRequest) -> service.GetMemoryResponse:
+    """Return a memory unless it was purged."""
+    if request.memory_id == PURGED:
+        raise MemoryNotFoundError(PURGED)
+    return service.GetMemoryResponse(memory=pb.Memory(id=request.memory_id, content="Redis keeps\nthe sessions."))
+
+
+@pytest.fixture
+def sidecar(monkeypatch: pytest.MonkeyPatch) -> ScriptedSidecar:
+    """Give a sidecar that saw two sessions, one with a sub-agent."""
+    unknown = evidence.ShownUnknown(reason=evidence.UNKNOWN_REASON_SPILLED)
+    ids = evidence.ShownIds(memory_ids=[A, B, PURGED])
+    recalls = [
+        evidence.SessionRecall(tool="recall", shown=evidence.Shown(ids=ids), used_memory_ids=[B]),
+        evidence.SessionRecall(tool="recall", shown=evidence.Shown(nothing=evidence.NothingShown())),
+        evidence.SessionRecall(tool="recall", agent_id="sub", shown=evidence.Shown(unknown=unknown)),
+    ]
+    sessions = [coverage(SESSION), coverage(SESSION, "sub"), coverage(OTHER)]
+    scripted = ScriptedSidecar(
+        list_sessions=evidence.ListSessionsResponse(sessions=sessions),
+        get_session=evidence.GetSessionResponse(recalls=recalls),
+        get_memory=content,
+    )
+    connect_to(monkeypatch, scripted)
+    return scripted
+
+
+def test_sessions_tell_what_could_not_be_read(sidecar: ScriptedSidecar, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown is shown as such, never as zero; eight characters name a session."""
+    assert command("sessions") == 0
+    printed = capsys.readouterr().out
+    assert "1 spilled" in printed
+    assert printed.startswith("6f1c9a52\t")
+    assert "6f1c9a52 (sub)\t" in printed
+
+
+def test_session_shows_each_recall(sidecar: ScriptedSidecar, capsys: pytest.CaptureFixture[str]) -> None:
+    """The beginning of an id is enough to see what was shown, what of it was used, and what is not known."""
+    assert command("sessions", SESSION[:8]) == 0
+    printed = capsys.readouterr().out
+    assert "recall: showed 3, used 1" in printed
+    assert f"used  {B}  Redis keeps the sessions." in printed
+    assert f"      {A}  Redis keeps the sessions." in printed
+    assert f"{PURGED}  (purged)" in printed
+    assert "recall: showed nothing" in printed
+    assert "agent sub: what it showed could not be read: spilled" in printed
+    asked = next(one for one in sidecar.requests if isinstance(one, evidence.GetSessionRequest))
+    assert (asked.client, asked.session) == ("claude-code", SESSION)
+    assert command("sessions", SESSION, "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["recalls"]) == 3
+
+
+@pytest.mark.parametrize(("beginning", "code"), [("zzz", 7), ("", 0)])
+def test_session_that_is_not_there_is_told(
+    sidecar: ScriptedSidecar, capsys: pytest.CaptureFixture[str], beginning: str, code: int
+) -> None:
+    """Nothing is guessed."""
+    assert command("sessions", beginning) == code
+
+
+def test_beginning_of_two_sessions_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both are named, so that one can be chosen; a whole id is never doubtful."""
+    answer = evidence.ListSessionsResponse(sessions=[coverage("s-1"), coverage("s-10")])
+    connect_to(monkeypatch, ScriptedSidecar(list_sessions=answer, get_session=evidence.GetSessionResponse()))
+    assert command("sessions", "s-") == 2
+    assert "s-1, s-10" in capsys.readouterr().err
+    assert command("sessions", "s-1") == 0
+
+
+def test_no_sessions_say_where_they_come_from(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever waits for sessions must learn what is read, and where."""
+    connect_to(monkeypatch, ScriptedSidecar(list_sessions=evidence.ListSessionsResponse()))
+    assert command("sessions") == 0
+    told = capsys.readouterr().err
+    assert "No session" in told
+    assert "transcripts" in told
+    assert ".claude" in told
+
+
+def test_short_ids_tell_sessions_apart() -> None:
+    """Ids that begin with the time are alike for long."""
+    assert short_ids(["0198c7d0-1", "0198c7d0-2"]) == {"0198c7d0-1": "0198c7d0-1", "0198c7d0-2": "0198c7d0-2"}
+    assert short_ids([SESSION, SESSION, OTHER]) == {SESSION: SESSION[:8], OTHER: OTHER[:8]}
