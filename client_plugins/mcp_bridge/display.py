@@ -8,7 +8,8 @@ from sidecar.domain.display import visible
 from sidecar.domain.ids import MEMORY_ID
 
 CUT_MARK: Final = " … [cut]"
-_SHORTEST: Final = 40
+SHORTEST_CHARACTERS: Final = 40
+"""Of each text, at least so many are shown."""
 
 
 def shown_content(content: str) -> str:
@@ -33,7 +34,7 @@ def _common_limit(lengths: Sequence[int], room: int) -> int:
     """Return the largest length to which all may be cut."""
     left, limit = room, 0
     for position, length in enumerate(sorted(lengths)):
-        limit = max(left // (len(lengths) - position), _SHORTEST)
+        limit = max(left // (len(lengths) - position), SHORTEST_CHARACTERS)
         if length > limit:
             return limit
         left -= length

@@ -54,7 +54,11 @@ def strict_tool(
     tool.fn_metadata.arg_model = strict
     tool.parameters = flat_schema(strict.model_json_schema(by_alias=True))
     if tool.fn_metadata.output_schema is not None:
-        tool.fn_metadata.output_schema = flat_schema(tool.fn_metadata.output_schema)
+        # What the answer is, the tool's own description says; all schemas together must stay small.
+        output = flat_schema(tool.fn_metadata.output_schema)
+        tool.fn_metadata.output_schema = {
+            key: value for key, value in output.items() if key != "description" and value != {}
+        }
     return tool
 
 
