@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from sidecar.adapters.in_memory.memory_store import InMemoryStore
 from sidecar.domain.memory import Caller
@@ -26,12 +27,17 @@ class Bench:
         self.catalog = MemoryCatalog()
         self.semantic = semantic_index(self.store, embedder)
         self.embedding = EmbedMemories(store=self.store, semantic=self.semantic, clock=self.clock, policy=POLICY)
-        parts = {"store": self.store, "catalog": self.catalog, "semantic": self.semantic, "clock": self.clock}
+        parts: dict[str, Any] = {
+            "store": self.store,
+            "catalog": self.catalog,
+            "semantic": self.semantic,
+            "clock": self.clock,
+        }
         self.completion = Completion()
         self.remember = Remember(
             **parts, embedding=self.embedding, redactor=PlainRedactor(), completion=self.completion
-        )  # type: ignore[arg-type]
-        self.recall = Recall(**parts, policy=RecallPolicy(floor=0.0))  # type: ignore[arg-type]
+        )
+        self.recall = Recall(**parts, policy=RecallPolicy(floor=0.0))
 
     async def store_texts(self, *texts: str) -> None:
         for text in texts:
