@@ -44,14 +44,14 @@ class _Activity:
         scope: CallScope,
         *,
         project: Annotated[str, Field(description="Default: this one.")] = "",
-        limit: Annotated[int, Field(ge=1, le=1000)] = 20,
-        days: Annotated[int, Field(ge=1, le=365)] = 14,
+        limit: Annotated[int | None, Field(ge=1, le=1000, description="Default: setting `recent_files`.")] = None,
+        days: Annotated[int | None, Field(ge=1, le=365, description="Default: setting `recent_days`.")] = None,
     ) -> Annotated[CallToolResult, ContractDocument]:
         from sidecar.api.plain import plain  # noqa: PLC0415 - protobuf is for calls only
         from sidecar.api.v1 import activity_service_pb2 as service  # noqa: PLC0415
 
         request = service.ListRecentFilesRequest(
-            project=project, limit=limit, days=days, context=self._desk.caller(scope)
+            project=project, limit=limit or 0, days=days or 0, context=self._desk.caller(scope)
         )
         return as_document(plain(await self._desk.ask(scope, lambda sidecar: sidecar.list_recent_files(request))))
 

@@ -37,7 +37,7 @@ class _Browsing:
         namespace: Annotated[str, Field(description="As in `recall`.")] = "",
         memory_type: str = "",
         state: MemoryState = MemoryState.ACTIVE,
-        limit: Annotated[int, Field(ge=1, le=1000)] = 100,
+        limit: Annotated[int | None, Field(ge=1, le=1000, description="Default: setting `page_size`.")] = None,
         cursor: Annotated[str, Field(description="`next_page_token` of the page before.")] = "",
         order_by: OrderBy = OrderBy.CREATED_AT,
         descending: bool = True,
@@ -47,7 +47,7 @@ class _Browsing:
 
         request = service.ListMemoriesRequest(
             filter=_filter(namespace, memory_type, state),
-            page_size=limit,
+            page_size=limit or 0,
             page_token=cursor,
             order_by=service.OrderBy.Value(f"ORDER_BY_{_ORDERS[order_by]}"),
             ascending=not descending,

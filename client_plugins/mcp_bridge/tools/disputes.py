@@ -24,12 +24,12 @@ class _Disputes:
         *,
         memory_id: Annotated[str, Field(description="Only about this one.")] = "",
         include_resolved: bool = False,
-        limit: Annotated[int, Field(ge=1, le=1000)] = 100,
+        limit: Annotated[int | None, Field(ge=1, le=1000, description="Default: setting `listed_disputes`.")] = None,
     ) -> Annotated[CallToolResult, ContractDocument]:
         from sidecar.api.plain import plain  # noqa: PLC0415 - protobuf is for calls only
         from sidecar.api.v1 import validation_service_pb2 as service  # noqa: PLC0415
 
-        request = service.ListDisputesRequest(memory_id=memory_id, include_resolved=include_resolved, limit=limit)
+        request = service.ListDisputesRequest(memory_id=memory_id, include_resolved=include_resolved, limit=limit or 0)
         return as_document(plain(await self._desk.ask(scope, lambda sidecar: sidecar.list_disputes(request))))
 
     async def resolve(

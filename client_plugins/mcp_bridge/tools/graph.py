@@ -12,8 +12,6 @@ from client_plugins.mcp_bridge.documents import ContractDocument, as_document
 from client_plugins.mcp_bridge.tools.hints import READS, TAKES_AWAY
 from client_plugins.mcp_bridge.tools.strict_tool import strict_tool
 from sidecar.domain.edge_paths import Direction
-from sidecar.domain.expansion import DEFAULT_DECAY
-from sidecar.domain.graph_view import DEFAULT_GRAPH_DEPTH
 from sidecar.domain.memory import Relation
 
 
@@ -26,11 +24,13 @@ class _Graph:
         scope: CallScope,
         *,
         memory_id: str,
-        max_depth: Annotated[int, Field(ge=1, le=5)] = DEFAULT_GRAPH_DEPTH,
+        max_depth: Annotated[int | None, Field(ge=1, le=5, description="Default: setting `graph_depth`.")] = None,
         direction: Direction = Direction.BOTH,
         edge_types: list[Relation] = [],  # noqa: B006 - copied by pydantic
         include_scores: bool = True,
-        decay_factor: Annotated[float, Field(ge=0, le=1)] = DEFAULT_DECAY,
+        decay_factor: Annotated[
+            float | None, Field(ge=0, le=1, description="Default: setting `relation_decay`.")
+        ] = None,
         mermaid: bool = False,
     ) -> Annotated[CallToolResult, ContractDocument]:
         from sidecar.api.plain import plain  # noqa: PLC0415 - protobuf is for calls only
@@ -39,7 +39,7 @@ class _Graph:
 
         request = service.InspectGraphRequest(
             memory_id=memory_id,
-            max_depth=max_depth,
+            max_depth=max_depth or 0,
             direction=service.Direction.Value(f"DIRECTION_{direction.name}"),
             relations=[pb.Relation.Value(f"RELATION_{relation.name}") for relation in edge_types],
             include_scores=include_scores,

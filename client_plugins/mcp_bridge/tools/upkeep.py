@@ -24,7 +24,7 @@ class _Upkeep:
         include_contradictions: bool = True,
         include_low_confidence: bool = True,
         include_stale: bool = True,
-        stale_days: Annotated[int, Field(ge=1, le=3650)] = 30,
+        stale_days: Annotated[int | None, Field(ge=1, le=3650, description="Default: setting `stale_days`.")] = None,
     ) -> Annotated[CallToolResult, ContractDocument]:
         from sidecar.api.plain import plain  # noqa: PLC0415 - protobuf is for calls only
         from sidecar.api.v1 import maintenance_service_pb2 as service  # noqa: PLC0415
@@ -34,7 +34,7 @@ class _Upkeep:
             include_contradictions=include_contradictions,
             include_low_confidence=include_low_confidence,
             include_stale=include_stale,
-            stale_days=stale_days,
+            stale_days=stale_days or 0,
             context=self._desk.caller(scope),
         )
         return as_document(plain(await self._desk.ask(scope, lambda sidecar: sidecar.analyze_health(request))))

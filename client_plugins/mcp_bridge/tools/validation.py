@@ -36,7 +36,9 @@ class _Validation:
         *,
         memory_id: str,
         success: Annotated[bool, Field(description="Whether it holds.")],
-        adjustment: Annotated[float, Field(ge=0, le=1, description="Up; 1.5 times as far down.")] = 0.1,
+        adjustment: Annotated[
+            float | None, Field(ge=0, le=1, description="Default: setting `validation_adjustment`.")
+        ] = None,
     ) -> Annotated[CallToolResult, ContractDocument]:
         from sidecar.api.plain import plain  # noqa: PLC0415 - protobuf is for calls only
         from sidecar.api.v1 import validation_service_pb2 as service  # noqa: PLC0415
@@ -52,12 +54,12 @@ class _Validation:
         *,
         memory_id: str,
         kinds: Annotated[list[ValidationKind], Field(max_length=1, description="At most one; default all.")] = [],  # noqa: B006 - copied by pydantic
-        limit: Annotated[int, Field(ge=1, le=1000)] = 50,
+        limit: Annotated[int | None, Field(ge=1, le=1000, description="Default: setting `listed_events`.")] = None,
     ) -> Annotated[CallToolResult, ContractDocument]:
         from sidecar.api.plain import plain  # noqa: PLC0415 - protobuf is for calls only
         from sidecar.api.v1 import validation_service_pb2 as service  # noqa: PLC0415
 
-        request = service.ListValidationEventsRequest(memory_id=memory_id, limit=limit)
+        request = service.ListValidationEventsRequest(memory_id=memory_id, limit=limit or 0)
         for kind in kinds:
             request.kind = service.ValidationKind.Value(f"VALIDATION_KIND_{kind.name}")
         return as_document(plain(await self._desk.ask(scope, lambda sidecar: sidecar.list_validation_events(request))))
@@ -67,7 +69,9 @@ class _Validation:
         scope: CallScope,
         *,
         memory_id: str,
-        similarity_threshold: Annotated[float, Field(ge=0, le=1, description="Lowest raw cosine.")] = 0.7,
+        similarity_threshold: Annotated[
+            float | None, Field(ge=0, le=1, description="Default: setting `contradiction_threshold`.")
+        ] = None,
         create_edges: bool = True,
     ) -> Annotated[CallToolResult, ContractDocument]:
         from sidecar.api.plain import plain  # noqa: PLC0415 - protobuf is for calls only
