@@ -224,6 +224,10 @@ class Settings:
     listed_disputes: int = _setting(100, "Disputes that are listed.", least=1, most=1000)
 
     # --- what is listed and looked for
+    forget_similarity_floor: float = _setting(
+        0.5, "How near to a query, raw cosine, memories must be to be forgotten by it.", most=1
+    )
+    page_size: int = _setting(100, "Memories on a page of a listing.", least=1, most=1000)
     stale_days: int = _setting(
         30, "A memory that nobody confirmed for so long needs a look.", unit="days", least=1, most=3650
     )

@@ -7,8 +7,12 @@ import sys
 from client_plugins.mcp_bridge.wire import Wire
 
 
-def main() -> int:
-    """Serve until the client closes stdin or is gone. Does not return when it served: whatever still runs is ended."""
+def main(*, is_offering_all: bool = False) -> int:
+    """Serve until the client closes stdin or is gone. Does not return when it served: whatever still runs is ended.
+
+    Args:
+        is_offering_all: Whether every operation is a tool, rather than those that every agent needs.
+    """
     wire = Wire.take()
     # The SDK makes some 100,000 objects that stay; looking for garbage among them takes a fifth of the start.
     gc.disable()
@@ -16,7 +20,7 @@ def main() -> int:
 
     gc.freeze()
     gc.enable()
-    serve(wire)
+    serve(wire, is_offering_all=is_offering_all)
     sys.stderr.flush()
     # A thread may still wait for an answer of the sidecar, which nobody is there to read any more.
     os._exit(0)

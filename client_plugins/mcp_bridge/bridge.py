@@ -10,13 +10,14 @@ import anyio
 import anyio.to_thread
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.stdio import stdio_server
 
 from client_plugins.mcp_bridge.connection import Connection
 from client_plugins.mcp_bridge.desk import Desk
 from client_plugins.mcp_bridge.instructions import INSTRUCTIONS
 from client_plugins.mcp_bridge.lifetime import EndingReader, end_with_parent
-from client_plugins.mcp_bridge.tools import core_tools
+from client_plugins.mcp_bridge.tools import all_tools, core_tools
 from client_plugins.mcp_bridge.wire import Wire
 
 SERVER_NAME: Final = "memory"
@@ -27,17 +28,22 @@ _LEVEL_VARIABLE: Final = "SIDECAR_LOG_LEVEL"
 _PAUSE_S: Final = 0.3
 
 
-def serve(wire: Wire) -> None:
-    """Serve until the client closes its end, or dies."""
+def serve(wire: Wire, *, is_offering_all: bool) -> None:
+    """Serve until the client closes its end, or dies.
+
+    Args:
+        is_offering_all: Whether every operation is a tool, rather than those that every agent needs.
+    """
     _log_to_stderr()
     end_with_parent()
-    anyio.run(_serve, wire)
+    anyio.run(_serve, wire, is_offering_all)
 
 
-async def _serve(wire: Wire) -> None:
+async def _serve(wire: Wire, is_offering_all: bool) -> None:  # noqa: FBT001 - anyio passes by position
     connection = Connection()
     greeted = anyio.Event()
-    server = MemoryServer(connection, greeted)
+    offered = all_tools if is_offering_all else core_tools
+    server = MemoryServer(greeted, offered(Desk(connection)))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_warm_up, connection, greeted)
         await server.run_on(wire)
@@ -54,13 +60,13 @@ async def _warm_up(connection: Connection, greeted: anyio.Event) -> None:
 class MemoryServer(MCPServer[Any]):
     """The MCP server with the memory tools; speaks the handshake protocol and the one of 2026."""
 
-    def __init__(self, connection: Connection, greeted: anyio.Event) -> None:
+    def __init__(self, greeted: anyio.Event, tools: list[Tool]) -> None:
         super().__init__(
             SERVER_NAME,
             title="Memory",
             version=version(_DISTRIBUTION),
             instructions=INSTRUCTIONS,
-            tools=core_tools(Desk(connection)),
+            tools=tools,
             subscriptions=False,
             middleware=[self._note_greeting],
             log_level="WARNING",

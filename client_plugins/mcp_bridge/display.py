@@ -8,7 +8,8 @@ from typing import Final
 from sidecar.domain.display import visible
 
 CUT_MARK: Final = " … [cut]"
-_SHORTEST: Final = 40
+SHORTEST_CHARACTERS: Final = 40
+"""Of each text, at least so many are shown."""
 # Wider than an id: behind a written-out line feed (`\\n`) a reader takes for one what is none here.
 _ANY_ID: Final = re.compile(r"mem_(?=[0-9A-Z]{26})")
 
@@ -35,7 +36,7 @@ def _common_limit(lengths: Sequence[int], room: int) -> int:
     """Return the largest length to which all may be cut."""
     left, limit = room, 0
     for position, length in enumerate(sorted(lengths)):
-        limit = max(left // (len(lengths) - position), _SHORTEST)
+        limit = max(left // (len(lengths) - position), SHORTEST_CHARACTERS)
         if length > limit:
             return limit
         left -= length

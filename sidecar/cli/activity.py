@@ -19,14 +19,22 @@ def files(
     project: Annotated[
         str, typer.Option("--project", "-p", metavar="NAME", help="Of this project.", show_default="this folder's")
     ] = "",
-    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=1000, help="Most files to show.")] = 20,
-    days: Annotated[int, typer.Option("--days", "-d", min=1, max=365, help="Only within so many days.")] = 14,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-l", min=1, max=1000, help="Most files to show.", show_default="setting recent_files"),
+    ] = None,
+    days: Annotated[
+        int | None,
+        typer.Option(
+            "--days", "-d", min=1, max=365, help="Only within so many days.", show_default="setting recent_days"
+        ),
+    ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the files that agents touched last in a project."""
     call = Invocation.of(context, home, is_json=as_json)
-    request = service.ListRecentFilesRequest(project=project, limit=limit, days=days)
+    request = service.ListRecentFilesRequest(project=project, limit=limit or 0, days=days or 0)
     with call.sidecar() as sidecar:
         answer = sidecar.list_recent_files(request)
     if call.output.is_json:

@@ -3,7 +3,7 @@
 import importlib
 import os
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Final
 
 import typer
@@ -42,6 +42,43 @@ _HOLDS: Final = "Whether they hold"
 _KEEPING: Final = "Copies"
 _RUNNING: Final = "The sidecar itself"
 _SHOWING: Final = "Seeing it work"
+_COMMANDS: Final[tuple[tuple[str, str, Callable[..., None]], ...]] = (
+    (_DAILY, "remember", writing.remember),
+    (_DAILY, "recall", reading.recall),
+    (_DAILY, "get", reading.get),
+    (_DAILY, "list", reading.list_memories),
+    (_DAILY, "count", reading.count),
+    (_DAILY, "forget", writing.forget),
+    (_DAILY, "restore", writing.restore),
+    (_DAILY, "context", context.context),
+    (_GRAPH, "relate", graph.relate),
+    (_GRAPH, "unrelate", graph.unrelate),
+    (_GRAPH, "graph", graph.graph),
+    (_HOLDS, "apply", validating.apply),
+    (_HOLDS, "outcome", validating.outcome),
+    (_HOLDS, "validate", validating.validate),
+    (_HOLDS, "history", validating.history),
+    (_HOLDS, "challenge", disputes.challenge),
+    (_HOLDS, "disputes", disputes.disputes),
+    (_HOLDS, "resolve", disputes.resolve),
+    (_HOLDS, "promote", disputes.promote),
+    (_HOLDS, "demote", disputes.demote),
+    (_HOLDS, "contradictions", validating.contradictions),
+    (_HOLDS, "supersedes", validating.supersedes),
+    (_HOLDS, "health", health.health),
+    (_KEEPING, "export", exporting.export),
+    (_KEEPING, "import", importing_command.import_),
+    (_KEEPING, "backup", backups.backup),
+    (_KEEPING, "restore-backup", backups.restore_backup),
+    (_RUNNING, "status", status.status),
+    (_RUNNING, "doctor", doctor),
+    (_RUNNING, "start", lifecycle.start),
+    (_RUNNING, "stop", lifecycle.stop),
+    (_RUNNING, "restart", lifecycle.restart),
+    (_RUNNING, "mcp", lifecycle.mcp),
+    (_SHOWING, "sessions", status.sessions),
+    (_SHOWING, "files", activity.files),
+)
 # Their imports are heavy, and most runs want neither.
 _LATE: Final = {"demo": "sidecar.cli.demo.command", "bench": "sidecar.cli.bench.command"}
 
@@ -87,43 +124,7 @@ def build(serve: Serve) -> typer.Typer:
     ) -> None:
         called.obj = Globals(serve, home, as_json)
 
-    for panel, name, command in (
-        (_DAILY, "remember", writing.remember),
-        (_DAILY, "recall", reading.recall),
-        (_DAILY, "get", reading.get),
-        (_DAILY, "list", reading.list_memories),
-        (_DAILY, "count", reading.count),
-        (_DAILY, "forget", writing.forget),
-        (_DAILY, "restore", writing.restore),
-        (_DAILY, "context", context.context),
-        (_GRAPH, "relate", graph.relate),
-        (_GRAPH, "unrelate", graph.unrelate),
-        (_GRAPH, "graph", graph.graph),
-        (_HOLDS, "apply", validating.apply),
-        (_HOLDS, "outcome", validating.outcome),
-        (_HOLDS, "validate", validating.validate),
-        (_HOLDS, "history", validating.history),
-        (_HOLDS, "challenge", disputes.challenge),
-        (_HOLDS, "disputes", disputes.disputes),
-        (_HOLDS, "resolve", disputes.resolve),
-        (_HOLDS, "promote", disputes.promote),
-        (_HOLDS, "demote", disputes.demote),
-        (_HOLDS, "contradictions", validating.contradictions),
-        (_HOLDS, "supersedes", validating.supersedes),
-        (_HOLDS, "health", health.health),
-        (_KEEPING, "export", exporting.export),
-        (_KEEPING, "import", importing_command.import_),
-        (_KEEPING, "backup", backups.backup),
-        (_KEEPING, "restore-backup", backups.restore_backup),
-        (_RUNNING, "status", status.status),
-        (_RUNNING, "doctor", doctor),
-        (_RUNNING, "start", lifecycle.start),
-        (_RUNNING, "stop", lifecycle.stop),
-        (_RUNNING, "restart", lifecycle.restart),
-        (_RUNNING, "mcp", lifecycle.mcp),
-        (_SHOWING, "sessions", status.sessions),
-        (_SHOWING, "files", activity.files),
-    ):
+    for panel, name, command in _COMMANDS:
         app.command(name, rich_help_panel=panel)(command)
     # The server reads its own flags, one for each setting.
     passed_on = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

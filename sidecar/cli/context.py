@@ -8,7 +8,6 @@ import typer
 from sidecar.api.plain import plain
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
-from sidecar.domain.context import DEFAULT_MAX_GOLDEN_RULES, DEFAULT_TOKEN_BUDGET
 
 
 class ContextKind(StrEnum):
@@ -25,13 +24,23 @@ def context(
         list[str] | None, typer.Argument(help="What the work is about.", metavar="[QUERY…]", show_default=False)
     ] = None,
     budget: Annotated[
-        int,
-        typer.Option("--budget", "-b", min=100, max=100_000, help="Most tokens of everything but golden rules."),
-    ] = DEFAULT_TOKEN_BUDGET,
+        int | None,
+        typer.Option(
+            "--budget",
+            "-b",
+            min=100,
+            max=100_000,
+            help="Most tokens of everything but golden rules.",
+            show_default="setting context_tokens",
+        ),
+    ] = None,
     kind: Annotated[ContextKind, typer.Option("--kind", help="What it is for.")] = ContextKind.SESSION,
     max_golden_rules: Annotated[
-        int, typer.Option("--max-golden-rules", min=1, max=100, help="Most golden rules.")
-    ] = DEFAULT_MAX_GOLDEN_RULES,
+        int | None,
+        typer.Option(
+            "--max-golden-rules", min=1, max=100, help="Most golden rules.", show_default="setting context_golden_rules"
+        ),
+    ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,9 +48,9 @@ def context(
     call = Invocation.of(context, home, is_json=as_json)
     request = service.BuildContextRequest(
         query=" ".join(query or ()),
-        token_budget=budget,
+        token_budget=budget or 0,
         kind=service.ContextKind.Value(f"CONTEXT_KIND_{kind.name}"),
-        max_golden_rules=max_golden_rules,
+        max_golden_rules=max_golden_rules or 0,
         internal=True,
     )
     with call.sidecar() as sidecar, call.output.waiting("Choosing memories …"):

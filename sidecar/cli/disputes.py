@@ -44,13 +44,18 @@ def disputes(
     *,
     memory_id: Annotated[str, typer.Argument(help="Only about this memory.", metavar="[ID]", show_default=False)] = "",
     everything: Annotated[bool, typer.Option("--all", "-a", help="Also those that have ended.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=1000, help="Most disputes to show.")] = 100,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", "-l", min=1, max=1000, help="Most disputes to show.", show_default="setting listed_disputes"
+        ),
+    ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List open disputes, newest first."""
     call = Invocation.of(context, home, is_json=as_json)
-    request = service.ListDisputesRequest(memory_id=memory_id, include_resolved=everything, limit=limit)
+    request = service.ListDisputesRequest(memory_id=memory_id, include_resolved=everything, limit=limit or 0)
     with call.sidecar() as sidecar:
         answer = sidecar.list_disputes(request)
     if call.output.is_json:

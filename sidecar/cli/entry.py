@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Final
 
 _HOME_OPTION: Final = "--home"
+_TOOLS_OPTION: Final = "--tools"
+_ALL: Final = "all"
+_TOOL_SETS: Final = (None, "core", _ALL)
 
 
 def run(arguments: Sequence[str], *, serve: Callable[[Sequence[str]], int]) -> int:
@@ -15,34 +18,36 @@ def run(arguments: Sequence[str], *, serve: Callable[[Sequence[str]], int]) -> i
         arguments: What stands behind the name of the program.
         serve: Runs the sidecar in this process; handed in, since the commands must not know the server.
     """
-    words, home = _without_home(arguments)
-    if words == ["mcp"]:
-        return run_mcp_bridge(home)
+    words, home = _without_option(arguments, _HOME_OPTION)
+    words, tools = _without_option(words, _TOOLS_OPTION)
+    if words == ["mcp"] and tools in _TOOL_SETS:
+        return run_mcp_bridge(Path(home) if home else None, is_offering_all=tools == _ALL)
     from sidecar.cli.app import run_command  # noqa: PLC0415 - typer and rich are not for the bridge
 
     return run_command(arguments, serve=serve)
 
 
-def run_mcp_bridge(home: Path | None) -> int:
+def run_mcp_bridge(home: Path | None, *, is_offering_all: bool = False) -> int:
     """Serve MCP over stdin and stdout until the client closes stdin.
 
     Args:
         home: The data folder; without one SIDECAR_HOME, else the user's own.
+        is_offering_all: Whether every operation is a tool, rather than those that every agent needs.
     """
     from client_plugins.mcp_bridge.__main__ import main  # noqa: PLC0415
 
     if home is not None:
         os.environ["SIDECAR_HOME"] = str(home)
-    return main()
+    return main(is_offering_all=is_offering_all)
 
 
-def _without_home(arguments: Sequence[str]) -> tuple[list[str], Path | None]:
-    """Return the arguments without the data folder, and that folder if one is named."""
+def _without_option(arguments: Sequence[str], option: str) -> tuple[list[str], str | None]:
+    """Return the arguments without an option, and its value if it is there."""
     words = list(arguments)
     for position, word in enumerate(words):
         name, separator, value = word.partition("=")
-        if name == _HOME_OPTION and separator:
-            return [*words[:position], *words[position + 1 :]], Path(value)
-        if word == _HOME_OPTION and position + 1 < len(words):
-            return [*words[:position], *words[position + 2 :]], Path(words[position + 1])
+        if name == option and separator:
+            return [*words[:position], *words[position + 1 :]], value
+        if word == option and position + 1 < len(words):
+            return [*words[:position], *words[position + 2 :]], words[position + 1]
     return words, None

@@ -14,8 +14,6 @@ from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.output import Output
 from sidecar.domain.display import one_line
 from sidecar.domain.edge_paths import Direction
-from sidecar.domain.expansion import DEFAULT_DECAY
-from sidecar.domain.graph_view import DEFAULT_GRAPH_DEPTH
 from sidecar.domain.ids import is_memory_id
 from sidecar.domain.memory import Relation
 from sidecar.errors import InvalidInputError
@@ -96,14 +94,24 @@ def graph(
     context: typer.Context,
     *,
     memory_id: values.MemoryArgument,
-    depth: Annotated[int, typer.Option("--depth", min=1, max=5, help="How many relations away.")] = DEFAULT_GRAPH_DEPTH,
+    depth: Annotated[
+        int | None,
+        typer.Option("--depth", min=1, max=5, help="How many relations away.", show_default="setting graph_depth"),
+    ] = None,
     direction: Annotated[
         Direction, typer.Option("--direction", "-d", help="Which way to follow relations.")
     ] = Direction.BOTH,
     relations: values.RelationsOption = None,
     decay: Annotated[
-        float, typer.Option("--decay", min=0.0, max=1.0, help="What is left of the relevance after each relation.")
-    ] = DEFAULT_DECAY,
+        float | None,
+        typer.Option(
+            "--decay",
+            min=0.0,
+            max=1.0,
+            help="What is left of the relevance after each relation.",
+            show_default="setting relation_decay",
+        ),
+    ] = None,
     scores: Annotated[bool, typer.Option("--scores/--no-scores", help="Whether paths carry their relevance.")] = True,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Only the drawing, as Mermaid.")] = False,
     home: HomeOption = None,
@@ -113,7 +121,7 @@ def graph(
     call = Invocation.of(context, home, is_json=as_json)
     request = service.InspectGraphRequest(
         memory_id=memory_id,
-        max_depth=depth,
+        max_depth=depth or 0,
         direction=values.direction(direction),
         relations=values.relations(relations),
         include_scores=scores,

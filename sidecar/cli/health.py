@@ -27,7 +27,12 @@ def health(
         bool, typer.Option("--low-confidence/--no-low-confidence", help="Memories of low confidence.")
     ] = True,
     stale: Annotated[bool, typer.Option("--stale/--no-stale", help="Memories that nobody confirmed lately.")] = True,
-    stale_days: Annotated[int, typer.Option("--stale-days", min=1, max=3650, help="What lately means, days.")] = 30,
+    stale_days: Annotated[
+        int | None,
+        typer.Option(
+            "--stale-days", min=1, max=3650, help="What lately means, days.", show_default="setting stale_days"
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=1000, help="Most findings to show.")] = 20,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -39,7 +44,7 @@ def health(
         include_contradictions=contradictions,
         include_low_confidence=low_confidence,
         include_stale=stale,
-        stale_days=stale_days,
+        stale_days=stale_days or 0,
     )
     with call.sidecar() as sidecar, call.output.waiting("Looking at the memories …"):
         answer = sidecar.analyze_health(request)

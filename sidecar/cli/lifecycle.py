@@ -1,5 +1,6 @@
 """Commands that run the sidecar: serve, start, stop, restart."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -73,13 +74,27 @@ def restart(context: typer.Context, *, home: HomeOption = None, as_json: JsonOpt
         call.output.line(f"Restarted: process {endpoint.holder.pid}")
 
 
-def mcp(context: typer.Context, *, home: HomeOption = None) -> None:
+class ToolSet(StrEnum):
+    """Which tools an agent gets."""
+
+    CORE = "core"
+    ALL = "all"
+
+
+def mcp(
+    context: typer.Context,
+    *,
+    tools: Annotated[
+        ToolSet, typer.Option("--tools", help="`core` are those every agent needs; `all` is every operation.")
+    ] = ToolSet.CORE,
+    home: HomeOption = None,
+) -> None:
     """Serve the memory tools to an agent over stdin and stdout (MCP). The agent's client starts it."""
     # Normally `sidecar.cli.entry` starts the bridge before this module is even imported.
     from sidecar.cli.entry import run_mcp_bridge  # noqa: PLC0415
 
     call = Invocation.of(context, home, is_json=False)
-    raise typer.Exit(ExitCode(run_mcp_bridge(call.home)))
+    raise typer.Exit(ExitCode(run_mcp_bridge(call.home, is_offering_all=tools is ToolSet.ALL)))
 
 
 def _running(pid: int, home: str) -> dict[str, JsonValue]:

@@ -30,7 +30,12 @@ def recall(
     context: typer.Context,
     *,
     query: Annotated[list[str], typer.Argument(help="What you want to know, in words.", metavar="QUERY…")],
-    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=100, help="Most memories to show.")] = 5,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", "-l", min=1, max=100, help="Most memories to show.", show_default="setting default_results"
+        ),
+    ] = None,
     namespace: values.ReadNamespaceOption = "",
     types: values.TypesOption = None,
     min_importance: values.MinImportanceOption = 0.0,
@@ -47,7 +52,7 @@ def recall(
     call = Invocation.of(context, home, is_json=as_json)
     request = service.RecallRequest(
         query=" ".join(query),
-        n_results=limit,
+        n_results=limit or 0,
         namespace=namespace,
         memory_types=values.memory_types(types),
         min_importance=min_importance,

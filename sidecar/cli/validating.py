@@ -73,11 +73,16 @@ def validate(
     memory_id: values.MemoryArgument,
     verdict: VerdictArgument,
     adjustment: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--adjustment", "-a", min=0.0, max=1.0, help="How far confidence moves; one and a half times as far down."
+            "--adjustment",
+            "-a",
+            min=0.0,
+            max=1.0,
+            help="How far confidence moves; one and a half times as far down.",
+            show_default="setting validation_adjustment",
         ),
-    ] = 0.1,
+    ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -101,13 +106,18 @@ def history(
     kind: Annotated[
         ValidationKind | None, typer.Option("--kind", "-k", help="Only this kind.", show_default="all")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=1000, help="Most events to show.")] = 50,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", "-l", min=1, max=1000, help="Most events to show.", show_default="setting listed_events"
+        ),
+    ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what was reported about a memory, newest first, and the figures over all of it."""
     call = Invocation.of(context, home, is_json=as_json)
-    request = service.ListValidationEventsRequest(memory_id=memory_id, limit=limit)
+    request = service.ListValidationEventsRequest(memory_id=memory_id, limit=limit or 0)
     if kind:
         request.kind = service.ValidationKind.Value(f"VALIDATION_KIND_{kind.name}")
     with call.sidecar() as sidecar:
@@ -130,8 +140,15 @@ def contradictions(
     *,
     memory_id: values.MemoryArgument,
     threshold: Annotated[
-        float, typer.Option("--threshold", min=0.0, max=1.0, help="Lowest raw cosine of what is compared.")
-    ] = 0.7,
+        float | None,
+        typer.Option(
+            "--threshold",
+            min=0.0,
+            max=1.0,
+            help="Lowest raw cosine of what is compared.",
+            show_default="setting contradiction_threshold",
+        ),
+    ] = None,
     edges: Annotated[
         bool, typer.Option("--edges/--no-edges", help="Whether a `contradicts` relation is made for each.")
     ] = True,

@@ -93,10 +93,22 @@ def forget(
     *,
     what: Annotated[list[str], typer.Argument(help="Ids, or words that find the memories.", metavar="ID…|QUERY…")],
     namespace: values.ReadNamespaceOption = "",
-    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=100, help="Most memories, for words.")] = 5,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", "-l", min=1, max=100, help="Most memories, for words.", show_default="setting default_results"
+        ),
+    ] = None,
     similarity_floor: Annotated[
-        float, typer.Option("--similarity-floor", min=0.0, max=1.0, help="Lowest raw cosine, for words.")
-    ] = 0.5,
+        float | None,
+        typer.Option(
+            "--similarity-floor",
+            min=0.0,
+            max=1.0,
+            help="Lowest raw cosine, for words.",
+            show_default="setting forget_similarity_floor",
+        ),
+    ] = None,
     purge: Annotated[bool, typer.Option("--purge", help="Remove every byte; this cannot be undone.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Golden rules, too.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -116,7 +128,7 @@ def forget(
         else:
             common.MergeFrom(
                 service.ForgetMemoriesRequest(
-                    query=words, namespace=namespace, n_results=limit, similarity_floor=similarity_floor
+                    query=words, namespace=namespace, n_results=limit or 0, similarity_floor=similarity_floor
                 )
             )
             preview = sidecar.forget_memories(common)

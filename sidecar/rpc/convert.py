@@ -26,7 +26,7 @@ from sidecar.use_cases.auto_link import AutoLinkWish
 from sidecar.use_cases.browse import MemoryDetail, Selection
 from sidecar.use_cases.build_context import ContextQuery
 from sidecar.use_cases.expand import ExpandQuery
-from sidecar.use_cases.forget import DEFAULT_SIMILARITY_FLOOR, ForgetQuery
+from sidecar.use_cases.forget import ForgetQuery
 from sidecar.use_cases.recall import RecallQuery
 from sidecar.use_cases.remember import RememberAnswer, RememberQuery
 
@@ -211,14 +211,13 @@ def selection(message: memory_service_pb2.MemoryFilter) -> Selection:
 
 def forget_query(request: memory_service_pb2.ForgetMemoriesRequest) -> ForgetQuery:
     """Return what to forget."""
-    floor = request.similarity_floor if request.HasField("similarity_floor") else DEFAULT_SIMILARITY_FLOOR
     return ForgetQuery(
         memory_id=request.memory_id,
         query=request.query,
         input=request.input,
         namespace=request.namespace,
         limit=request.n_results,
-        similarity_floor=floor,
+        similarity_floor=request.similarity_floor if request.HasField("similarity_floor") else None,
         is_confirmed=request.confirm if request.HasField("confirm") else True,
         is_forced=request.force,
         is_purge=request.purge,

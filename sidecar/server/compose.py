@@ -111,7 +111,7 @@ class SidecarApplication:
             policy=policies.embed_policy(parts.settings),
             link=auto_link.run,
         )
-        browse = Browse(store=parts.store, evidence=parts.store)
+        browse = Browse(store=parts.store, evidence=parts.store, page_size=parts.settings.page_size)
         status = ReportStatus(
             store=parts.store,
             browse=browse,

@@ -108,7 +108,14 @@ def build_memory_servicer(
         expand=Expand(store=store, graph=store, policy=policies.expand_policy(parts.settings)),
         validation=store,
     )
-    forget = Forget(store=store, catalog=catalog, semantic=semantic, recall=recall, completion=parts.completion)
+    forget = Forget(
+        store=store,
+        catalog=catalog,
+        semantic=semantic,
+        recall=recall,
+        completion=parts.completion,
+        similarity_floor=parts.settings.forget_similarity_floor,
+    )
     build_context = BuildContext(
         store=store,
         validation=store,

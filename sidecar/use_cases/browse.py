@@ -42,7 +42,9 @@ class MemoryDetail:
 class Browse:
     """Reads memories."""
 
-    def __init__(self, *, store: MemoryStore, evidence: EvidenceStore) -> None:
+    def __init__(self, *, store: MemoryStore, evidence: EvidenceStore, page_size: int = DEFAULT_PAGE) -> None:
+        """Take what is needed; a page has `page_size` memories where the caller names no number."""
+        self._page_size = page_size
         self._store = store
         self._evidence = evidence
 
@@ -73,7 +75,7 @@ class Browse:
         Raises:
             InvalidInputError: If the limit, cursor, namespace or a fraction is wrong.
         """
-        limit = limit or DEFAULT_PAGE
+        limit = limit or self._page_size
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidInputError("page_size", limit, f"a whole number from 1 to {MAX_PAGE}")
         return await self._store.list_page(

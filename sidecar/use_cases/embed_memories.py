@@ -1,6 +1,7 @@
 """Embeds stored memories in the background: durable jobs, in batches, newest first; no text holds up the rest."""
 
 import asyncio
+import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
@@ -141,11 +142,11 @@ class EmbedMemories:
                 await self._idle()
 
     async def _idle(self) -> None:
-        try:
-            await asyncio.wait_for(self._wake.wait(), _IDLE_WAIT_S)
-        except TimeoutError:
-            # Jobs that failed become due without anybody waking us.
-            return
+        # Jobs that failed become due without anybody waking us. Not `wait_for`: before Python 3.12 it loses a
+        # cancellation that comes together with the event.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_IDLE_WAIT_S):
+                await self._wake.wait()
 
     async def _settle(self) -> None:
         """Wait for a pause between writes, unless somebody waits for a vector."""

@@ -28,6 +28,7 @@ class ForgetQuery:
         is_confirmed: False shows what would happen.
         is_forced: Golden rules too.
         is_purge: Every byte is removed; cannot be undone.
+        similarity_floor: Lowest raw cosine of what a query selects, 0 to 1; None for the default.
     """
 
     memory_id: str = ""
@@ -35,7 +36,7 @@ class ForgetQuery:
     input: str = ""
     namespace: str = ""
     limit: int = 0
-    similarity_floor: float = DEFAULT_SIMILARITY_FLOOR
+    similarity_floor: float | None = None
     is_confirmed: bool = True
     is_forced: bool = False
     is_purge: bool = False
@@ -53,7 +54,10 @@ class Forget:
         semantic: SemanticIndex,
         recall: Recall,
         completion: Completion,
+        similarity_floor: float = DEFAULT_SIMILARITY_FLOOR,
     ) -> None:
+        """Take what is needed; `similarity_floor` holds where the caller names none."""
+        self._similarity_floor = similarity_floor
         self._store = store
         self._catalog = catalog
         self._semantic = semantic
@@ -117,7 +121,8 @@ class Forget:
         if memory_id:
             await self._store.get(caller.owner, memory_id)
             return [memory_id]
-        floor = parse_fraction(query.similarity_floor, field_name="similarity_floor")
+        asked = self._similarity_floor if query.similarity_floor is None else query.similarity_floor
+        floor = parse_fraction(asked, field_name="similarity_floor")
         answer = await self._recall.run(
             caller,
             RecallQuery(query.query or query.input, limit=query.limit, namespace=query.namespace, is_internal=True),

@@ -26,6 +26,7 @@ from tests.e2e.running import write_settings
 # The modern client asks first which era the server knows.
 ERAS: dict[Literal["legacy", "auto"], str] = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 DEADLINE_S = 30.0
+CORE = ["recall", "remember", "build_context", "challenge", "record_outcome", "relate", "forget"]
 
 # Runs the bridge among whatever may write to stdout: prints, C code, children, warnings and debug logs.
 NOISY = """
@@ -181,7 +182,7 @@ async def test_tools_do_their_work_in_both_eras(home: Path, tmp_path: Path, mode
         assert client.protocol_version == ERAS[mode]
         assert "RECALL before you decide" in (client.instructions or "")
         listed = await client.list_tools()
-        assert [tool.name for tool in listed.tools] == ["recall", "remember", "forget"]
+        assert [tool.name for tool in listed.tools] == CORE
         assert all(tool.output_schema for tool in listed.tools)
         first = structured(
             await client.call_tool("remember", {"content": "Deploys go out on Friday.", "memory_type": "decision"})
@@ -237,7 +238,7 @@ def test_tools_are_listed_without_a_sidecar(tmp_path: Path) -> None:
     with raw_bridge(blocked) as bridge:
         assert bridge.greet()["serverInfo"]["name"] == "memory"
         bridge.request("tools/list")
-        assert len(bridge.answer()["result"]["tools"]) == 3
+        assert len(bridge.answer()["result"]["tools"]) == len(CORE)
         result = bridge.call("recall", query="x")
         assert result["isError"] is True
         assert str(blocked) in result["content"][0]["text"]
@@ -297,7 +298,7 @@ def test_lines_that_are_no_json_rpc_do_no_harm(home: Path) -> None:
         asked = bridge.request("tools/list")
         while (answer := bridge.answer())["id"] != asked:
             assert "error" in answer
-        assert len(answer["result"]["tools"]) == 3
+        assert len(answer["result"]["tools"]) == len(CORE)
 
 
 def test_many_calls_at_once_get_their_own_answers(home: Path) -> None:

@@ -100,7 +100,7 @@ CASES: list[tuple[tuple[str, ...], str, Message, str, dict[str, object]]] = [
             disputes=[service.Dispute(id=3, memory_id=A, reason="wrong", resolution=service.RESOLUTION_KEEP)]
         ),
         "keep",
-        {"include_resolved": True, "limit": 100},
+        {"include_resolved": True, "limit": 0},
     ),
     (
         ("resolve", "3", "retire"),
@@ -145,7 +145,7 @@ CASES: list[tuple[tuple[str, ...], str, Message, str, dict[str, object]]] = [
             files=[activity.RecentFile(path="src/a.py", last_action=activity.FILE_ACTION_EDIT, count=4)]
         ),
         "src/a.py",
-        {"days": 3, "limit": 20},
+        {"days": 3, "limit": 0},
     ),
 ]
 

@@ -23,7 +23,7 @@ from client_plugins.mcp_bridge.desk import Desk
 from client_plugins.mcp_bridge.display import CUT_MARK, fit, shown_content
 from client_plugins.mcp_bridge.instructions import INSTRUCTIONS
 from client_plugins.mcp_bridge.lifetime import EndingReader, end_with_parent
-from client_plugins.mcp_bridge.tools import core_tools
+from client_plugins.mcp_bridge.tools import all_tools, core_tools
 from client_plugins.mcp_bridge.tools.recall import MAX_RESULT_CHARACTERS, MAX_RESULTS, as_result, present
 from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
@@ -31,6 +31,12 @@ from sidecar.domain.ids import memory_id
 from sidecar.errors import SidecarNotRunningError
 from tests.unit.scripted_sidecar import ScriptedSidecar, connect_to
 
+CORE = ["recall", "remember", "build_context", "challenge", "record_outcome", "relate", "forget"]
+READING = {
+    *("recall", "build_context", "list", "get", "count", "inspect_graph", "history", "list_disputes"),
+    *("list_recent_files", "analyze_health", "status"),
+}
+DESTRUCTIVE = {"forget", "delete_edges", "check_supersedes", "resolve_dispute"}
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 MENTIONED = memory_id(1, b"mentioned!")
 # What the strictest client in use refuses in a schema, wherever in it.
@@ -39,8 +45,8 @@ _TYPES = {"object", "array", "string", "integer", "number", "boolean"}
 
 
 def tools() -> list[Any]:
-    """Return the tools as an agent gets them."""
-    return core_tools(Desk(Connection()))
+    """Return every tool, as an agent gets them that asks for all."""
+    return all_tools(Desk(Connection()))
 
 
 def schemas(node: object) -> Iterator[dict[str, Any]]:
@@ -71,15 +77,17 @@ def answer_of(*contents: str, degraded: str = "") -> service.RecallResponse:
 def test_names_titles_and_hints_are_right() -> None:
     """Clients allow, ask or refuse by these; a reading tool without its hint is refused by Codex."""
     found = {tool.name: tool for tool in tools()}
-    assert list(found) == ["recall", "remember", "forget"]
+    assert [tool.name for tool in core_tools(Desk(Connection()))] == list(found)[: len(CORE)] == CORE
+    reading = {name for name, tool in found.items() if tool.annotations.read_only_hint}
+    assert reading == READING
+    assert {name for name, tool in found.items() if tool.annotations.destructive_hint} == DESTRUCTIVE
+    once_each = {name for name, tool in found.items() if not tool.annotations.idempotent_hint}
+    assert once_each == {"record_outcome", "apply", "validate", "add_file_activity"}
     for name, tool in found.items():
         assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)
         assert tool.title
         assert 20 < len(tool.description) < 1024
         assert tool.annotations.open_world_hint is False
-        assert tool.annotations.read_only_hint is (name == "recall")
-        assert tool.annotations.destructive_hint is (name == "forget")
-        assert tool.annotations.idempotent_hint is True
     assert found["recall"].meta["anthropic/maxResultSizeChars"] <= 500_000
     assert recalling_tool("mcp__memory__recall") == "recall"
 
@@ -99,14 +107,14 @@ def test_schemas_pass_the_strictest_client() -> None:
         assert tool.parameters["additionalProperties"] is False
         for name, schema in tool.parameters["properties"].items():
             assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
-            assert schema["description"]
+            assert schema.get("description") or tool.name not in CORE
     assert total < 16 * 1024
 
 
 def test_instructions_are_short_and_say_when() -> None:
     """They stand in every session's prompt, so they are short; they decide whether memory is used at all."""
     assert len(INSTRUCTIONS.encode()) < 2048
-    for word in ("recall", "remember", "supersedes", "derived_from", "forget"):
+    for word in (*CORE, "supersedes", "derived_from"):
         assert word in INSTRUCTIONS.lower()
 
 

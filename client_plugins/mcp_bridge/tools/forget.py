@@ -61,8 +61,13 @@ class _Forget:
         namespace: Annotated[
             str, Field(description="For a query. Default: this project and global; `*` for all.")
         ] = "",
-        n_results: Annotated[int, Field(ge=1, le=100, description="For a query: most memories.")] = 5,
-        similarity_floor: Annotated[float, Field(ge=0, le=1, description="For a query: lowest raw cosine.")] = 0.5,
+        n_results: Annotated[
+            int | None, Field(ge=1, le=100, description="For a query. Default: setting `default_results`.")
+        ] = None,
+        similarity_floor: Annotated[
+            float | None,
+            Field(ge=0, le=1, description="Lowest raw cosine. Default: setting `forget_similarity_floor`."),
+        ] = None,
         confirm: Annotated[bool, Field(description="False only shows what would be forgotten.")] = True,
         force: Annotated[bool, Field(description="Golden rules, too.")] = False,
         purge: Annotated[bool, Field(description="Remove every byte; cannot be undone.")] = False,
@@ -73,7 +78,7 @@ class _Forget:
             raise ToolError("give exactly one of memory_id and query; nothing was done")
         request = service.ForgetMemoriesRequest(
             namespace=namespace,
-            n_results=n_results,
+            n_results=n_results or 0,
             similarity_floor=similarity_floor,
             confirm=confirm,
             force=force,

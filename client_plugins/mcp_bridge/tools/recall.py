@@ -10,20 +10,23 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from client_plugins.mcp_bridge.desk import CallScope, Desk
-from client_plugins.mcp_bridge.display import CUT_MARK, fit, shown_content
+from client_plugins.mcp_bridge.display import CUT_MARK, SHORTEST_CHARACTERS, fit, shown_content
 from client_plugins.mcp_bridge.tools.strict_tool import strict_tool
 from sidecar.domain.memory import MemoryType
 
 if TYPE_CHECKING:
-    from sidecar.api.v1.memory_service_pb2 import RecalledMemory, RecallResponse
+    from sidecar.api.v1.memory_service_pb2 import ExpandedMemory, RecalledMemory, RecallResponse
 
 NAME: Final = "recall"
 DEFAULT_RESULTS: Final = 5
 MAX_RESULTS: Final = 50
+MAX_RELATED: Final = 10
 # Codex cuts what the model sees at 12,000 characters, and Claude Code moves what is over 25,000 tokens to a file.
 MAX_RESULT_CHARACTERS: Final = 10_000
 _FRAME_CHARACTERS: Final = 700
 _ROW_CHARACTERS: Final = 150
+_RELATED_CHARACTERS: Final = 350
+_WHY_CHARACTERS: Final = 120
 _SECONDS_A_DAY: Final = 86_400
 
 _DESCRIPTION: Final = (
@@ -45,11 +48,22 @@ class Recalled(BaseModel):
     disputed: bool = Field(default=False, description="Somebody says it is wrong.")
 
 
+class Related(BaseModel):
+    """Reached over relations."""
+
+    id: str
+    type: str
+    relevance: float
+    why: str = Field(description="How it hangs together with one above.")
+    content: str
+
+
 class RecallAnswer(BaseModel):
     """The structured result."""
 
     recall_id: str
     memories: list[Recalled]
+    related: list[Related] = []
     note: str = ""
 
 
@@ -70,6 +84,7 @@ class _Recall:
         memory_types: Annotated[list[MemoryType], Field(description="Only these types; default all.")] = [],  # noqa: B006 - copied by pydantic
         min_importance: Annotated[float, Field(ge=0, le=1, description="Only at least this important.")] = 0.0,
         include_superseded: Annotated[bool, Field(description="Also memories that were replaced.")] = False,
+        include_related: Annotated[bool, Field(description="Also memories related to those found.")] = False,
     ) -> Annotated[CallToolResult, RecallAnswer]:
         from sidecar.api.v1 import memory_pb2 as pb  # noqa: PLC0415 - protobuf is for calls only
         from sidecar.api.v1 import memory_service_pb2 as service  # noqa: PLC0415
@@ -81,18 +96,32 @@ class _Recall:
             memory_types=[pb.MemoryType.Value(f"MEMORY_TYPE_{kind.name}") for kind in memory_types],
             min_importance=min_importance,
             include_superseded=include_superseded,
+            include_related=include_related and most_related(n_results) > 0,
+            max_expanded=most_related(n_results),
             context=self._desk.caller(scope),
         )
         answer = await self._desk.ask(scope, lambda sidecar: sidecar.recall(request))
         return as_result(present(answer, now=datetime.now(UTC)))
 
 
+def most_related(n_results: int) -> int:
+    """Return how many related memories have room beside so many results, 0 to 10; what is asked for must be shown."""
+    left = MAX_RESULT_CHARACTERS - _FRAME_CHARACTERS - (_ROW_CHARACTERS + SHORTEST_CHARACTERS) * n_results
+    return min(max(left, 0) // (_RELATED_CHARACTERS + SHORTEST_CHARACTERS), MAX_RELATED)
+
+
 def present(answer: "RecallResponse", *, now: datetime) -> RecallAnswer:
     """Return the answer as an agent gets it: every id, and as much of the contents as has room."""
-    room = MAX_RESULT_CHARACTERS - _FRAME_CHARACTERS - _ROW_CHARACTERS * len(answer.memories)
-    contents = fit([shown_content(found.memory.content) for found in answer.memories], room=room)
-    memories = [_recalled(found, content, now) for found, content in zip(answer.memories, contents, strict=True)]
-    return RecallAnswer(recall_id=answer.recall_id, memories=memories, note=_note(answer, contents))
+    found, related = answer.memories, answer.expanded
+    room = MAX_RESULT_CHARACTERS - _FRAME_CHARACTERS - _ROW_CHARACTERS * len(found) - _RELATED_CHARACTERS * len(related)
+    whole = [*(one.memory.content for one in found), *(one.memory.content for one in related)]
+    contents = fit([shown_content(content) for content in whole], room=room)
+    return RecallAnswer(
+        recall_id=answer.recall_id,
+        memories=[_recalled(one, content, now) for one, content in zip(found, contents[: len(found)], strict=True)],
+        related=[_related(one, content) for one, content in zip(related, contents[len(found) :], strict=True)],
+        note=_note(answer, contents),
+    )
 
 
 def as_result(answer: RecallAnswer) -> CallToolResult:
@@ -116,6 +145,20 @@ def _recalled(found: "RecalledMemory", content: str, now: datetime) -> Recalled:
         content=content,
         superseded=bool(memory.superseded_by),
         disputed=found.disputed,
+    )
+
+
+def _related(one: "ExpandedMemory", content: str) -> Related:
+    from sidecar.api.plain import short_name  # noqa: PLC0415
+    from sidecar.api.v1 import memory_pb2 as pb  # noqa: PLC0415
+
+    return Related(
+        id=one.memory.id,
+        type=short_name(pb.MemoryType.DESCRIPTOR, one.memory.type),
+        relevance=round(one.relevance_score, 3),
+        # Ids in it would count as memories that were shown.
+        why=shown_content(one.explanation)[:_WHY_CHARACTERS],
+        content=content,
     )
 
 

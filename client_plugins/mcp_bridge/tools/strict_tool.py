@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _REFERENCE: Final = "$ref"
 _DEFINITIONS: Final = "$defs"
+_EITHER: Final = "anyOf"
 _MAX_PROBLEMS: Final = 5
 
 
@@ -54,7 +55,11 @@ def strict_tool(
     tool.fn_metadata.arg_model = strict
     tool.parameters = flat_schema(strict.model_json_schema(by_alias=True))
     if tool.fn_metadata.output_schema is not None:
-        tool.fn_metadata.output_schema = flat_schema(tool.fn_metadata.output_schema)
+        # What the answer is, the tool's own description says; all schemas together must stay small.
+        output = flat_schema(tool.fn_metadata.output_schema)
+        tool.fn_metadata.output_schema = {
+            key: value for key, value in output.items() if key != "description" and value != {}
+        }
     return tool
 
 
@@ -70,6 +75,8 @@ def flat_schema(schema: dict[str, Any]) -> dict[str, Any]:
         if is_schema and _REFERENCE in node:
             target = definitions[node[_REFERENCE].rpartition("/")[2]]
             node = {**target, **{key: value for key, value in node.items() if key != _REFERENCE}}
+        if is_schema and _EITHER in node:
+            node = _without_null(node)
         # Below `properties` a key is a name of ours, and `title` could be one.
         dropped = {"title", _DEFINITIONS} if is_schema else set()
         return {
@@ -81,6 +88,12 @@ def flat_schema(schema: dict[str, Any]) -> dict[str, Any]:
     flat = flatten(schema, is_schema=True)
     assert isinstance(flat, dict)
     return flat
+
+
+def _without_null(node: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a value that may be left out as that of the value: what is left out needs no null."""
+    (value,) = (choice for choice in node[_EITHER] if choice != {"type": "null"})
+    return {**value, **{key: told for key, told in node.items() if key != _EITHER and told is not None}}
 
 
 def _problems(error: ValidationError, names: list[str]) -> str:

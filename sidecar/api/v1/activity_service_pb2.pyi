@@ -139,9 +139,9 @@ class ListRecentFilesRequest(_message.Message):
     project: _builtins.str
     """Only of this project, without the `project:` prefix; empty means the caller's, or all without one."""
     limit: _builtins.int
-    """Most files, 1 to 1000; 0 means 20."""
+    """Most files, 1 to 1000; 0 means the setting `recent_files`, 20 unless changed."""
     days: _builtins.int
-    """Only within so many days, 1 to 365; 0 means 14."""
+    """Only within so many days, 1 to 365; 0 means the setting `recent_days`, 14 unless changed."""
     @_builtins.property
     def context(self) -> _memory_pb2.CallContext:
         """Who calls."""

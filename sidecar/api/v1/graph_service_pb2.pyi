@@ -250,13 +250,15 @@ class InspectGraphRequest(_message.Message):
     memory_id: _builtins.str
     """Required. Where to look from."""
     max_depth: _builtins.int
-    """How many relations away, 1 to 5; 0 means 2."""
+    """How many relations away, 1 to 5; 0 means the setting `graph_depth`, 2 unless changed."""
     direction: Global___Direction.ValueType
     """Which way to follow relations; unspecified means both."""
     include_scores: _builtins.bool
     """Whether paths carry their relevance; unset means true."""
     decay_factor: _builtins.float
-    """What is left of the relevance after each relation, 0 to 1; unset means 0.7."""
+    """What is left of the relevance after each relation, 0 to 1; unset means the setting `relation_decay`, 0.7 unless
+    changed.
+    """
     include_mermaid: _builtins.bool
     """Whether the graph is also drawn as Mermaid."""
     @_builtins.property

@@ -69,7 +69,7 @@ class AnalyzeHealthRequest(_message.Message):
     include_stale: _builtins.bool
     """Whether memories that nobody confirmed lately are listed; unset means true."""
     stale_days: _builtins.int
-    """What "lately" means, days, 1 to 3650; 0 means 30."""
+    """What "lately" means, days, 1 to 3650; 0 means the setting `stale_days`, 30 unless changed."""
     @_builtins.property
     def context(self) -> _memory_pb2.CallContext:
         """Who calls."""

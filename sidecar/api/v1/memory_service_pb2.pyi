@@ -852,7 +852,7 @@ class ListMemoriesRequest(_message.Message):
     ASCENDING_FIELD_NUMBER: _builtins.int
     CONTEXT_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Most on a page, 1 to 1000; 0 means 100."""
+    """Most on a page, 1 to 1000; 0 means the setting `page_size`, 100 unless changed."""
     page_token: _builtins.str
     """`next_page_token` of the page before; the other fields must not change."""
     order_by: Global___OrderBy.ValueType
@@ -1075,7 +1075,7 @@ class ForgetMemoriesRequest(_message.Message):
     force: _builtins.bool
     """Forgets golden rules too."""
     similarity_floor: _builtins.float
-    """For queries: the lowest raw cosine, 0 to 1; unset means 0.5."""
+    """For queries: the lowest raw cosine, 0 to 1; unset means the setting `forget_similarity_floor`, 0.5 unless changed."""
     purge: _builtins.bool
     """Removes every byte; cannot be undone."""
     request_key: _builtins.str
@@ -1249,11 +1249,13 @@ class BuildContextRequest(_message.Message):
     query: _builtins.str
     """What the work is about, 1 to 4096 characters; empty takes what matters most in the project."""
     token_budget: _builtins.int
-    """Most tokens of everything but golden rules, 100 to 100,000; 0 means 4,000."""
+    """Most tokens of everything but golden rules, 100 to 100,000; 0 means the setting `context_tokens`, 4,000 unless
+    changed.
+    """
     kind: Global___ContextKind.ValueType
     """What it is for."""
     max_golden_rules: _builtins.int
-    """Most golden rules, 1 to 100; 0 means 12."""
+    """Most golden rules, 1 to 100; 0 means the setting `context_golden_rules`, 12 unless changed."""
     internal: _builtins.bool
     """Set by callers that only look: nothing is recorded as shown."""
     @_builtins.property
@@ -1299,7 +1301,7 @@ class BuildContextResponse(_message.Message):
     overflow: _builtins.int
     """Golden rules beyond `max_golden_rules`."""
     recall_id: _builtins.str
-    """Id of the recall that this counts as, on a channel of its own; empty for internal ones."""
+    """Id of the recall that this counts as, on a channel of its own; empty while no such channel is kept."""
     @_builtins.property
     def memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The memories in it, in order."""

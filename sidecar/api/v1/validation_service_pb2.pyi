@@ -304,7 +304,9 @@ class ValidateMemoryRequest(_message.Message):
     success: _builtins.bool
     """Whether it holds."""
     adjustment: _builtins.float
-    """How far the confidence moves, 0 to 1; down it moves one and a half times as far. Unset means 0.1."""
+    """How far the confidence moves, 0 to 1; down it moves one and a half times as far. Unset means the
+    setting `validation_adjustment`, 0.1 unless changed.
+    """
     @_builtins.property
     def caller(self) -> _memory_pb2.CallContext:
         """Who calls."""
@@ -371,7 +373,7 @@ class ListValidationEventsRequest(_message.Message):
     kind: Global___ValidationKind.ValueType
     """Only this kind; unspecified means all."""
     limit: _builtins.int
-    """Most events, 1 to 1000; 0 means 50."""
+    """Most events, 1 to 1000; 0 means the setting `listed_events`, 50 unless changed."""
     def __init__(
         self,
         *,
@@ -589,7 +591,7 @@ class ListDisputesRequest(_message.Message):
     include_resolved: _builtins.bool
     """Also those that have ended."""
     limit: _builtins.int
-    """Most disputes, 1 to 1000; 0 means 100."""
+    """Most disputes, 1 to 1000; 0 means the setting `listed_disputes`, 100 unless changed."""
     def __init__(
         self,
         *,
@@ -783,7 +785,9 @@ class DetectContradictionsRequest(_message.Message):
     memory_id: _builtins.str
     """Required. The memory."""
     similarity_threshold: _builtins.float
-    """Only memories this near are compared, raw cosine, 0 to 1; unset means 0.7."""
+    """Only memories this near are compared, raw cosine, 0 to 1; unset means the setting
+    `contradiction_threshold`, 0.7 unless changed.
+    """
     create_edges: _builtins.bool
     """Whether a `contradicts` relation is made for each; unset means true."""
     def __init__(
