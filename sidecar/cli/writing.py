@@ -9,11 +9,12 @@ from sidecar.api.plain import plain
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.cli import rendering, values
 from sidecar.cli.exit_codes import ExitCode
-from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
+from sidecar.cli.invocation import HomeOption, Invocation, JsonOption, project_here
 from sidecar.cli.output import Output
 from sidecar.domain.display import one_line
 from sidecar.domain.ids import is_memory_id
 from sidecar.domain.memory import DEFAULT_IMPORTANCE, MAX_CONTENT_BYTES, MemoryType, Provenance
+from sidecar.domain.namespace import project_namespace
 from sidecar.errors import ContentTooLargeError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def remember(
             "--namespace",
             "-n",
             metavar="NAME",
-            help="`global` or `project:<name>`.",
+            help="`global`, or a project's name.",
             show_default="this folder's project",
         ),
     ] = "",
@@ -68,7 +69,7 @@ def remember(
     request = service.RememberRequest(
         content=_content(text),
         memory_type=values.memory_type(kind),
-        namespace=namespace,
+        namespace=values.namespace(namespace),
         importance=importance,
         links=values.links_of(supersedes=supersedes, derived_from=derived_from, relates_to=relates_to),
         provenance=values.provenance(source),
@@ -82,6 +83,8 @@ def remember(
     call.output.line(answer.memory_id)
     if answer.deduplicated:
         call.output.note("It was known already; nothing was changed.")
+    else:
+        call.output.note(f"Stored in {values.namespace(namespace) or project_namespace(project_here())}.")
     if answer.redactions:
         call.output.note(f"Secrets were taken out of the text: {rendering.redactions(list(answer.redactions))}.")
     if wait and not answer.indexed:
@@ -116,7 +119,10 @@ def forget(
         else:
             common.MergeFrom(
                 service.ForgetMemoriesRequest(
-                    query=words, namespace=namespace, n_results=limit, similarity_floor=similarity_floor
+                    query=words,
+                    namespace=values.namespace(namespace),
+                    n_results=limit,
+                    similarity_floor=similarity_floor,
                 )
             )
             preview = sidecar.forget_memories(common)
