@@ -3,6 +3,7 @@
 Starts nothing and changes nothing but one throw-away memory, which it purges again.
 """
 
+import os
 import secrets
 import stat
 import sys
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from sidecar import __version__
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import memory_service_pb2 as service
+from sidecar.cli import rendering
 from sidecar.cli.findings import Finding, Verdict
-from sidecar.cli.rendering import counted
 from sidecar.cli.stopped import check_stopped, rescue
 from sidecar.errors import SidecarError, SidecarNotRunningError, StorageCorruptError, UntrustedPathError
 
@@ -48,6 +49,15 @@ def check_folder(folder: "DataFolder") -> Iterator[Finding]:
         yield Finding("folder", Verdict.GOOD, f"{home} is ours alone")
 
 
+def check_variables() -> Iterator[Finding]:
+    """Look for variables that are meant as settings and are none."""
+    from sidecar.config import unknown_variables  # noqa: PLC0415
+
+    unknown = rendering.unknown_variables(unknown_variables(os.environ))
+    if unknown:
+        yield Finding("settings", Verdict.DOUBTFUL, unknown, "correct the name or unset it")
+
+
 def check_status(answer: admin.GetStatusResponse) -> Iterator[Finding]:
     """Look at what the sidecar tells about itself."""
     if answer.version == __version__:
@@ -62,7 +72,7 @@ def check_status(answer: admin.GetStatusResponse) -> Iterator[Finding]:
     queue = answer.queue
     if queue.parked:
         reasons = sorted({job.reason for job in queue.parked_jobs}) or ["no reason told"]
-        told = f"{counted(queue.parked, 'memory', 'memories')} without a vector: {'; '.join(reasons)}"
+        told = f"{rendering.counted(queue.parked, 'memory', 'memories')} without a vector: {'; '.join(reasons)}"
         yield Finding("queue", Verdict.DOUBTFUL, told, f"found by words only; `sidecar doctor {_RETRY}` tries again")
     else:
         yield Finding("queue", Verdict.GOOD, f"{queue.pending} waiting, none given up")
@@ -111,6 +121,7 @@ def examine(folder: "DataFolder", connect: Callable[[], "Sidecar"]) -> Iterator[
         connect: Connects to its sidecar; starts none.
     """
     yield from check_folder(folder)
+    yield from check_variables()
     try:
         with connect() as sidecar:
             yield Finding("sidecar", Verdict.GOOD, f"answers at {sidecar.endpoint.address}")

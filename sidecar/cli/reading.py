@@ -11,6 +11,7 @@ from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.cli import rendering, values
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption, project_here
 from sidecar.cli.output import Output
+from sidecar.cli.typed_text import text_of
 from sidecar.domain.display import one_line
 from sidecar.domain.memory import MemoryState, MemoryType
 from sidecar.domain.namespace import EVERYTHING
@@ -29,7 +30,9 @@ _PREVIEW_CHARACTERS = 200
 def recall(
     context: typer.Context,
     *,
-    query: Annotated[list[str], typer.Argument(help="What you want to know, in words.", metavar="QUERY…")],
+    query: Annotated[
+        list[str], typer.Argument(help="What you want to know, in words; `-` reads it from stdin.", metavar="QUERY…")
+    ],
     limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=100, help="Most memories to show.")] = 5,
     namespace: values.ReadNamespaceOption = "",
     types: values.TypesOption = None,
@@ -46,7 +49,7 @@ def recall(
 
     call = Invocation.of(context, home, is_json=as_json)
     request = service.RecallRequest(
-        query=" ".join(query),
+        query=text_of(query, what="query"),
         n_results=limit,
         namespace=values.namespace(namespace),
         memory_types=values.memory_types(types),

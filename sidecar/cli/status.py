@@ -1,5 +1,6 @@
 """Commands that tell how the sidecar is and what it knows of sessions: status, sessions."""
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -25,6 +26,8 @@ _NO_SESSIONS: Final = (
 
 def status(context: typer.Context, *, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Tell how the sidecar is: versions, model, index, queue, watcher, disk, and what is wrong. Starts nothing."""
+    from sidecar.config import unknown_variables  # noqa: PLC0415 - `sessions` need not wait for it
+
     call = Invocation.of(context, home, is_json=as_json)
     with call.sidecar(start=False) as sidecar:
         answer = sidecar.get_status()
@@ -32,6 +35,9 @@ def status(context: typer.Context, *, home: HomeOption = None, as_json: JsonOpti
         call.output.document(plain(answer))
     else:
         _show_status(call.output, answer)
+    unknown = rendering.unknown_variables(unknown_variables(os.environ))
+    if unknown:
+        call.output.note(f"Note: {unknown}")
 
 
 def sessions(
