@@ -13,6 +13,9 @@ def main(*, is_offering_all: bool = False) -> int:
     Args:
         is_offering_all: Whether every operation is a tool, rather than those that every agent needs.
     """
+    if _is_terminal():
+        sys.stderr.write(_told_to_a_person())
+        sys.stderr.flush()
     wire = Wire.take()
     # The SDK makes some 100,000 objects that stay; looking for garbage among them takes a fifth of the start.
     gc.disable()
@@ -24,6 +27,20 @@ def main(*, is_offering_all: bool = False) -> int:
     sys.stderr.flush()
     # A thread may still wait for an answer of the sidecar, which nobody is there to read any more.
     os._exit(0)
+
+
+def _is_terminal() -> bool:
+    # A client that closed stdin leaves none to ask.
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _told_to_a_person() -> str:
+    program = os.path.abspath(sys.argv[0])  # noqa: PTH100 - pathlib need not be loaded for it
+    command = f"{sys.executable} -m sidecar" if program.endswith(".py") else program
+    return (
+        "This is for agents, which speak JSON here; Ctrl-D ends it. To give it to Claude Code: "
+        f"claude mcp add --scope user memory -- {command} mcp\n"
+    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Starts nothing and changes nothing but one throw-away memory, which it purges again.
 """
 
+import os
 import secrets
 import stat
 import sys
@@ -14,6 +15,7 @@ from sidecar import __version__
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import maintenance_service_pb2 as maintenance
 from sidecar.api.v1 import memory_service_pb2 as service
+from sidecar.cli import rendering
 from sidecar.cli.findings import Finding, Verdict
 from sidecar.cli.stopped import check_stopped, rescue
 from sidecar.errors import SidecarError, SidecarNotRunningError, StorageCorruptError, UntrustedPathError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 TRIAL_NAMESPACE: Final = "project:sidecar-doctor"
 """Where the throw-away memory lies while it exists."""
 
+_RETRY: Final = "--retry-parked"
 _LOW_SPACE_BYTES: Final = 500 * 2**20
 _GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
@@ -47,6 +50,15 @@ def check_folder(folder: "DataFolder") -> Iterator[Finding]:
         yield Finding("folder", Verdict.GOOD, f"{home} is ours alone")
 
 
+def check_variables() -> Iterator[Finding]:
+    """Look for variables that are meant as settings and are none."""
+    from sidecar.config import unknown_variables  # noqa: PLC0415
+
+    unknown = rendering.unknown_variables(unknown_variables(os.environ))
+    if unknown:
+        yield Finding("settings", Verdict.DOUBTFUL, unknown, "correct the name or unset it")
+
+
 def check_status(answer: admin.GetStatusResponse) -> Iterator[Finding]:
     """Look at what the sidecar tells about itself."""
     if answer.version == __version__:
@@ -54,15 +66,15 @@ def check_status(answer: admin.GetStatusResponse) -> Iterator[Finding]:
     else:
         told = f"the sidecar is {answer.version}, this command {__version__}"
         yield Finding("version", Verdict.DOUBTFUL, told, "run `sidecar restart`")
-    for problem in answer.problems:
+    # What was given up is told below with the reasons.
+    problems = (problem for problem in answer.problems if not (answer.queue.parked and _RETRY in problem))
+    for problem in problems:
         yield Finding("sidecar", Verdict.DOUBTFUL, problem, "see the text; `sidecar status` shows every part")
     queue = answer.queue
     if queue.parked:
         reasons = sorted({job.reason for job in queue.parked_jobs}) or ["no reason told"]
-        told = f"{queue.parked} memories have no vector: {'; '.join(reasons)}"
-        yield Finding(
-            "queue", Verdict.DOUBTFUL, told, "they are found by words; `sidecar doctor --retry-parked` tries again"
-        )
+        told = f"{rendering.counted(queue.parked, 'memory', 'memories')} without a vector: {'; '.join(reasons)}"
+        yield Finding("queue", Verdict.DOUBTFUL, told, f"found by words only; `sidecar doctor {_RETRY}` tries again")
     else:
         yield Finding("queue", Verdict.GOOD, f"{queue.pending} waiting, none given up")
     free = answer.storage.free_bytes
@@ -73,8 +85,12 @@ def check_status(answer: admin.GetStatusResponse) -> Iterator[Finding]:
         yield Finding("disk", Verdict.GOOD, f"{free // 2**20} MiB free")
 
 
-def try_round_trip(sidecar: "Sidecar") -> Iterator[Finding]:
-    """Store a memory, find it, and purge it, in a namespace of its own."""
+def try_round_trip(sidecar: "Sidecar", *, is_meaning_off: bool) -> Iterator[Finding]:
+    """Store a memory, find it, and purge it, in a namespace of its own.
+
+    Args:
+        is_meaning_off: Whether the status said so, so that it need not be told again.
+    """
     word = f"doctor{secrets.token_hex(8)}"
     memory_id = ""
     try:
@@ -85,6 +101,8 @@ def try_round_trip(sidecar: "Sidecar") -> Iterator[Finding]:
         found = sidecar.recall(service.RecallRequest(query=word, namespace=TRIAL_NAMESPACE, internal=True))
         is_found = memory_id in {one.memory.id for one in found.memories}
         for leg in found.degraded:
+            if is_meaning_off and leg.leg == service.RECALL_LEG_MEANING:
+                continue
             yield Finding("recall", Verdict.DOUBTFUL, f"degraded: {leg.reason}", "`sidecar status` says more")
     finally:
         if memory_id:
@@ -120,11 +138,13 @@ def examine(folder: "DataFolder", connect: Callable[[], "Sidecar"], *, is_deep: 
         is_deep: Whether every page of the database is read.
     """
     yield from check_folder(folder)
+    yield from check_variables()
     try:
         with connect() as sidecar:
             yield Finding("sidecar", Verdict.GOOD, f"answers at {sidecar.endpoint.address}")
-            yield from check_status(sidecar.get_status())
-            yield from try_round_trip(sidecar)
+            answer = sidecar.get_status()
+            yield from check_status(answer)
+            yield from try_round_trip(sidecar, is_meaning_off=answer.embedder.state == admin.PART_STATE_OFF)
             if is_deep:
                 yield from check_integrity(sidecar)
     except SidecarNotRunningError as error:

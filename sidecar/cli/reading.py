@@ -9,8 +9,9 @@ from sidecar.api.plain import plain, short_name
 from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.cli import rendering, values
-from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
+from sidecar.cli.invocation import HomeOption, Invocation, JsonOption, project_here
 from sidecar.cli.output import Output
+from sidecar.cli.typed_text import text_of
 from sidecar.domain.display import one_line
 from sidecar.domain.memory import MemoryState, MemoryType
 from sidecar.domain.namespace import EVERYTHING
@@ -29,7 +30,9 @@ _PREVIEW_CHARACTERS = 200
 def recall(
     context: typer.Context,
     *,
-    query: Annotated[list[str], typer.Argument(help="What you want to know, in words.", metavar="QUERY…")],
+    query: Annotated[
+        list[str], typer.Argument(help="What you want to know, in words; `-` reads it from stdin.", metavar="QUERY…")
+    ],
     limit: Annotated[
         int | None,
         typer.Option(
@@ -51,9 +54,9 @@ def recall(
 
     call = Invocation.of(context, home, is_json=as_json)
     request = service.RecallRequest(
-        query=" ".join(query),
+        query=text_of(query, what="query"),
         n_results=limit or 0,
-        namespace=namespace,
+        namespace=values.namespace(namespace),
         memory_types=values.memory_types(types),
         min_importance=min_importance,
         include_superseded=include_superseded,
@@ -73,7 +76,7 @@ def recall(
         call.output.note(f"Note: recall by {short_name(_LEG, leg.leg)} did not take part: {leg.reason}")
     if not answer.memories:
         call.output.note(
-            _FIRST_STEPS if is_store_empty else "Nothing bears on that. `--namespace '*'` searches every project."
+            _FIRST_STEPS if is_store_empty else f"Nothing bears on that in {_place(namespace)}. {_elsewhere(namespace)}"
         )
 
 
@@ -162,7 +165,7 @@ def list_memories(
         ]
         call.output.table(("id", "type", "age", "memory"), rows)
     else:
-        call.output.note(_FIRST_STEPS if is_store_empty else "None here. `--namespace '*'` lists every project.")
+        call.output.note(_FIRST_STEPS if is_store_empty else f"None in {_place(namespace)}. {_elsewhere(namespace)}")
     if answer.next_page_token:
         call.output.note(f"There are more: add `--page {answer.next_page_token}`.")
 
@@ -214,11 +217,19 @@ def _filter(
     namespace: str, types: list[MemoryType] | None, states: list[MemoryState] | None, min_importance: float
 ) -> service.MemoryFilter:
     return service.MemoryFilter(
-        namespace=namespace,
+        namespace=values.namespace(namespace),
         memory_types=values.memory_types(types),
         states=values.memory_states(states),
         min_importance=min_importance,
     )
+
+
+def _place(namespace: str) -> str:
+    return values.covered(namespace, project=project_here())
+
+
+def _elsewhere(namespace: str) -> str:
+    return "" if namespace == EVERYTHING else "`--namespace '*'` looks into every project."
 
 
 def _is_empty(sidecar: "Sidecar") -> bool:

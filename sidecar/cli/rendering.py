@@ -1,5 +1,6 @@
 """How memories and their figures look in a terminal. Pure: gives text, prints nothing."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -94,6 +95,14 @@ def usage_row(event: service.UsageEvent) -> tuple[str, ...]:
         event.session[:_SESSION_CHARACTERS] or "-",
         short_name(service.UsageValence.DESCRIPTOR, event.valence),
         f"{event.weight:.2f}",
+    )
+
+
+def unknown_variables(names: Iterable[str]) -> str:
+    """Return what to say of variables that look like settings; empty if there are none."""
+    listed = ", ".join(names)
+    return (
+        f"{listed}: no setting has this name, so it has no effect; docs/configuration.md lists them" if listed else ""
     )
 
 

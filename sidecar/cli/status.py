@@ -1,5 +1,6 @@
 """Commands that tell how the sidecar is and what it knows of sessions: status, sessions."""
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -25,6 +26,8 @@ _NO_SESSIONS: Final = (
 
 def status(context: typer.Context, *, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Tell how the sidecar is: versions, model, index, queue, watcher, disk, and what is wrong. Starts nothing."""
+    from sidecar.config import unknown_variables  # noqa: PLC0415 - `sessions` need not wait for it
+
     call = Invocation.of(context, home, is_json=as_json)
     with call.sidecar(start=False) as sidecar:
         answer = sidecar.get_status()
@@ -32,6 +35,9 @@ def status(context: typer.Context, *, home: HomeOption = None, as_json: JsonOpti
         call.output.document(plain(answer))
     else:
         _show_status(call.output, answer)
+    unknown = rendering.unknown_variables(unknown_variables(os.environ))
+    if unknown:
+        call.output.note(f"Note: {unknown}")
 
 
 def sessions(
@@ -101,21 +107,32 @@ def _show_status(output: Output, answer: admin.GetStatusResponse) -> None:
     rows = [
         ("sidecar", f"{_state(answer.state)}, version {answer.version}, process {answer.pid}, up {uptime}"),
         ("protocol", f"{answer.protocol}, schema {answer.schema}"),
-        ("data", f"{answer.data_folder}, {answer.memory_count} active memories"),
+        ("data", f"{answer.data_folder}, {rendering.counted(answer.memory_count, 'active memory', 'active memories')}"),
         ("model", _told(embedder.state, embedder.model, embedder.problem)),
-        ("index", _told(index.state, f"{index.size} vectors", index.origin, index.rebuild_reason)),
-        ("queue", _queue(queue)),
-        ("watcher", _told(watcher.state, f"{watcher.restarts} restarts", watcher.problem)),
+        ("index", _index(index)),
+        ("queue", _queue(queue, embedder)),
+        ("watcher", _told(watcher.state, rendering.counted(watcher.restarts, "restart"), watcher.problem)),
         ("storage", f"{storage.engine}, {database} + journal {journal}, {free} free"),
     ]
     output.table(("part", "state"), rows)
     for problem in answer.problems:
         output.line(f"Problem: {problem}", style="yellow")
     for job in queue.parked_jobs:
-        output.line(f"Given up: {job.memory_id} after {job.attempts} attempts: {job.reason}", style="yellow")
+        output.line(
+            f"Given up: {job.memory_id} after {rendering.counted(job.attempts, 'attempt')}: {job.reason}",
+            style="yellow",
+        )
 
 
-def _queue(queue: admin.QueueStatus) -> str:
+def _index(index: admin.IndexStatus) -> str:
+    # `empty` is how it began; beside a number of vectors it reads as a contradiction.
+    origin = "new" if index.origin == "empty" else index.origin
+    return _told(index.state, rendering.counted(index.size, "vector"), origin, index.rebuild_reason)
+
+
+def _queue(queue: admin.QueueStatus, embedder: admin.EmbedderStatus) -> str:
+    if embedder.state == admin.PART_STATE_OFF:
+        return f"switched off, {rendering.counted(queue.pending, 'memory', 'memories')} without a vector"
     waiting = f"{queue.pending} waiting"
     if queue.HasField("oldest_time"):
         waiting += f", the oldest since {queue.oldest_time.ToJsonString()}"

@@ -11,6 +11,7 @@ from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.domain.edge_paths import Direction
 from sidecar.domain.ids import MEMORY_PREFIX, is_memory_id
 from sidecar.domain.memory import MemoryState, MemoryType, Provenance, Relation
+from sidecar.domain.namespace import EVERYTHING, GLOBAL, PROJECT_PREFIX
 from sidecar.domain.store_values import OrderBy
 
 ReadNamespaceOption: TypeAlias = Annotated[
@@ -19,7 +20,7 @@ ReadNamespaceOption: TypeAlias = Annotated[
         "--namespace",
         "-n",
         metavar="NAME",
-        help="`global`, `project:<name>`, or `*` for all.",
+        help="`global`, a project's name, or `*` for all.",
         show_default="this folder's project, and global",
     ),
 ]
@@ -43,6 +44,25 @@ _ORDERS: Final = {
     OrderBy.IMPORTANCE: service.ORDER_BY_IMPORTANCE,
     OrderBy.CONFIDENCE: service.ORDER_BY_CONFIDENCE,
 }
+
+
+def namespace(typed: str) -> str:
+    """Return the namespace as it is stored; a bare name is that of a project."""
+    text = typed.strip()
+    is_whole = text in {"", GLOBAL, EVERYTHING} or ":" in text
+    return text if is_whole else f"{PROJECT_PREFIX}{text}"
+
+
+def covered(typed: str, *, project: str) -> str:
+    """Return where a read looks, for a person.
+
+    Args:
+        project: That of the working directory; empty for none.
+    """
+    asked = namespace(typed)
+    if asked:
+        return "any namespace" if asked == EVERYTHING else asked
+    return f"{PROJECT_PREFIX}{project} or {GLOBAL}" if project else GLOBAL
 
 
 def memory_id(typed: str) -> str:

@@ -1,6 +1,5 @@
 """Commands that change what is stored: remember, forget, restore."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,20 +8,19 @@ from sidecar.api.plain import plain
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.cli import rendering, values
 from sidecar.cli.exit_codes import ExitCode
-from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
+from sidecar.cli.invocation import HomeOption, Invocation, JsonOption, project_here
 from sidecar.cli.output import Output
+from sidecar.cli.typed_text import text_of
 from sidecar.domain.display import one_line
 from sidecar.domain.ids import is_memory_id
-from sidecar.domain.memory import DEFAULT_IMPORTANCE, MAX_CONTENT_BYTES, MemoryType, Provenance
-from sidecar.errors import ContentTooLargeError, InvalidInputError
+from sidecar.domain.memory import DEFAULT_IMPORTANCE, MemoryType, Provenance
+from sidecar.domain.namespace import project_namespace
+from sidecar.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from sidecar.client import Sidecar
 
-_STDIN = "-"
 _PREVIEW_CHARACTERS = 100
-# A text of this many bytes is refused anyway, so no more is read of an endless one.
-_MAX_STDIN_BYTES = 4 * MAX_CONTENT_BYTES
 _WHY_SKIPPED = {
     "golden_rule": "it is a golden rule; `--force` forgets it too",
     "already_forgotten": "it is forgotten already",
@@ -41,7 +39,7 @@ def remember(
             "--namespace",
             "-n",
             metavar="NAME",
-            help="`global` or `project:<name>`.",
+            help="`global`, or a project's name.",
             show_default="this folder's project",
         ),
     ] = "",
@@ -66,9 +64,9 @@ def remember(
     """Store a memory. Secrets in it are taken out first."""
     call = Invocation.of(context, home, is_json=as_json)
     request = service.RememberRequest(
-        content=_content(text),
+        content=text_of(text, what="content"),
         memory_type=values.memory_type(kind),
-        namespace=namespace,
+        namespace=values.namespace(namespace),
         importance=importance,
         links=values.links_of(supersedes=supersedes, derived_from=derived_from, relates_to=relates_to),
         provenance=values.provenance(source),
@@ -82,6 +80,8 @@ def remember(
     call.output.line(answer.memory_id)
     if answer.deduplicated:
         call.output.note("It was known already; nothing was changed.")
+    else:
+        call.output.note(f"Stored in {values.namespace(namespace) or project_namespace(project_here())}.")
     if answer.redactions:
         call.output.note(f"Secrets were taken out of the text: {rendering.redactions(list(answer.redactions))}.")
     if wait and not answer.indexed:
@@ -128,7 +128,10 @@ def forget(
         else:
             common.MergeFrom(
                 service.ForgetMemoriesRequest(
-                    query=words, namespace=namespace, n_results=limit or 0, similarity_floor=similarity_floor
+                    query=words,
+                    namespace=values.namespace(namespace),
+                    n_results=limit or 0,
+                    similarity_floor=similarity_floor,
                 )
             )
             preview = sidecar.forget_memories(common)
@@ -160,15 +163,6 @@ def restore(
     else:
         state = rendering.state_name(answer.memory)
         call.output.line(f"{answer.memory.id} is {state} again: {one_line(answer.memory.content, limit=200)}")
-
-
-def _content(words: list[str]) -> str:
-    if words != [_STDIN]:
-        return " ".join(words)
-    read = sys.stdin.buffer.read(_MAX_STDIN_BYTES + 1)
-    if len(read) > _MAX_STDIN_BYTES:
-        raise ContentTooLargeError("content", len(read), MAX_CONTENT_BYTES)
-    return read.decode("utf-8", "replace")
 
 
 def _ids(given: list[str]) -> list[str]:

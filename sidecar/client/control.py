@@ -7,7 +7,7 @@ from typing import Final
 
 from sidecar.client.endpoint import DataFolder, Endpoint, Holder
 from sidecar.client.folder_lock import is_locked
-from sidecar.client.handshake import greet
+from sidecar.client.handshake import Greeting, greet
 from sidecar.client.launch import Launch, ask_to_stop, find_or_start
 from sidecar.client.processes import end_process
 from sidecar.client.trusted_files import check_private_folder
@@ -36,7 +36,7 @@ def stop(home: Path | None = None, *, wait_s: float = 15.0, force: bool = False)
     if not check_private_folder(folder.home) or not is_locked(folder.lock_path):
         raise SidecarNotRunningError(str(folder.home))
     holder = Holder.read(folder)
-    greeting = greet(folder, wait_s=_GREETING_WAIT_S)
+    greeting = _await_greeting(folder, holder)
     if greeting is not None and ask_to_stop(greeting.endpoint) and _await_end(folder, holder, wait_s=wait_s):
         return
     # Whoever holds the folder by now is the one to end: the pid is checked against its start time before each signal.
@@ -57,6 +57,17 @@ def restart(home: Path | None = None, *, launch: Launch | None = None, wait_s: f
     with contextlib.suppress(SidecarNotRunningError):
         stop(home, wait_s=wait_s, force=True)
     return find_or_start(DataFolder.at(home), launch=launch)
+
+
+def _await_greeting(folder: DataFolder, holder: Holder | None) -> Greeting | None:
+    """Return the sidecar once it answers; one that begins or ends just now refuses at once, and is not hung."""
+    deadline = time.monotonic() + _GREETING_WAIT_S
+    while True:
+        greeting = greet(folder, wait_s=_GREETING_WAIT_S)
+        is_held = is_locked(folder.lock_path) and Holder.read(folder) == holder
+        if greeting is not None or not is_held or time.monotonic() >= deadline:
+            return greeting
+        time.sleep(_POLL_S)
 
 
 def _await_end(folder: DataFolder, holder: Holder | None, *, wait_s: float) -> bool:

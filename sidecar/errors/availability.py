@@ -64,7 +64,9 @@ class EmbedderUnavailableError(UnavailableError):
     reason = "EMBEDDER_UNAVAILABLE"
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"the embedding model cannot be used: {problem}")
+        # A reason that was told before, such as when the model was loaded, begins like this already.
+        opening = "the embedding model cannot be used: "
+        super().__init__(opening + problem.removeprefix(opening))
 
 
 class DeadlineError(UnavailableError):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from sidecar.client.endpoint import Endpoint
 from sidecar.config import SETTINGS, Settings, Value, load_settings
 from sidecar.errors import SidecarError
 from sidecar.server.application import Run
@@ -32,7 +33,14 @@ async def _serve(settings: Settings) -> int:
     from sidecar.server.compose import SidecarApplication  # noqa: PLC0415
 
     run = Run.new()
-    return await serve(settings, SidecarApplication(settings, run), run=run)
+    return await serve(settings, SidecarApplication(settings, run), run=run, ready=tell_ready)
+
+
+def tell_ready(endpoint: Endpoint) -> None:
+    """Tell whoever started it by hand that it works; a service manager or client finds out by itself."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"sidecar: ready, process {endpoint.holder.pid}; Ctrl-C stops it\n")
+        sys.stderr.flush()
 
 
 def _settings(arguments: Sequence[str]) -> Settings:

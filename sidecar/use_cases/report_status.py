@@ -95,16 +95,27 @@ def _problems(
     jobs: JobCounts, store: StoreHealth, semantic: SemanticStatus, watcher: ChildStatus, now: datetime
 ) -> tuple[str, ...]:
     problems = list(store.problems)
-    if semantic.state is SemanticState.OFF:
+    if semantic.state is SemanticState.OFF and not semantic.is_chosen_off:
         problems.append(f"memories are found by words only: {semantic.problem}")
+    if not semantic.is_chosen_off:
+        problems += _queue_problems(jobs, now)
+    if watcher.problem:
+        problems.append(f"transcripts are not read: {watcher.problem}")
+    return tuple(problems)
+
+
+def _queue_problems(jobs: JobCounts, now: datetime) -> list[str]:
+    problems = []
     if jobs.parked:
         problems.append(
-            f"{jobs.parked} memories could not be embedded and are found by words only; "
+            f"{_memories(jobs.parked)} could not be embedded and can be found by words only; "
             "`sidecar doctor --retry-parked` tries again"
         )
     if jobs.oldest_at is not None and (now - jobs.oldest_at).total_seconds() > BACKLOG_IS_OLD_S:
         minutes = (now - jobs.oldest_at).total_seconds() / 60
-        problems.append(f"{jobs.pending} memories wait to be embedded, the oldest for {minutes:.0f} min")
-    if watcher.problem:
-        problems.append(f"transcripts are not read: {watcher.problem}")
-    return tuple(problems)
+        problems.append(f"{_memories(jobs.pending)} still to be embedded, the oldest for {minutes:.0f} min")
+    return problems
+
+
+def _memories(count: int) -> str:
+    return "1 memory" if count == 1 else f"{count} memories"

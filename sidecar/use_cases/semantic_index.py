@@ -35,10 +35,16 @@ class SemanticState(StrEnum):
 
 @dataclass(slots=True)
 class SemanticStatus:
-    """What a status answer tells of this part."""
+    """What a status answer tells of this part.
+
+    Attributes:
+        problem: Why meaning cannot be searched; empty if it can.
+        is_chosen_off: Whether it is off because the user said so, which is no problem.
+    """
 
     state: SemanticState = SemanticState.LOADING
     problem: str = ""
+    is_chosen_off: bool = False
     fingerprint: ModelFingerprint | None = None
     index_size: int = 0
     index_origin: str = ""
@@ -111,7 +117,8 @@ class SemanticIndex:
         self.status.state = SemanticState.OFF
         self.status.problem = problem
         self.loaded.set()
-        log.warning("meaning cannot be searched", extra={"reason": problem})
+        level = logging.INFO if self.status.is_chosen_off else logging.WARNING
+        log.log(level, "meaning cannot be searched", extra={"reason": problem})
 
     async def nearest(
         self, text: str, *, limit: int, allowed: KeyMask | None
@@ -244,6 +251,7 @@ class SemanticIndex:
 
     async def _load(self) -> None:
         if self._load_embedder is None:
+            self.status.is_chosen_off = True
             raise EmbedderUnavailableError("it is switched off by the setting `embedder`")
         if self._embedder is None:
             loop = asyncio.get_running_loop()

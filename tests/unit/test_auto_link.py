@@ -119,4 +119,4 @@ async def test_waiting_for_what_is_embedded_already_ends_at_once() -> None:
         stored = await parts.remember("said once and for all")
         memory = await parts.store.get(CALLER.owner, stored.outcome.memory_id)
         async with asyncio.timeout(5):
-            assert await parts.embedding.wait_for(memory.key) == ()
+            assert await parts.embedding.wait_for(memory.key)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sidecar import __version__
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
@@ -220,6 +221,25 @@ def test_status_shows_every_part_and_problem(
         assert shown in printed
 
 
+def test_status_of_a_small_sidecar_without_a_model_reads_well(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One is not many, an index of five is not empty, and a queue that waits for no model says so."""
+    answer = admin.GetStatusResponse(
+        state=admin.PART_STATE_READY,
+        memory_count=1,
+        data_folder="/h",
+        embedder=admin.EmbedderStatus(state=admin.PART_STATE_OFF),
+        index=admin.IndexStatus(state=admin.PART_STATE_READY, size=5, origin="empty"),
+        queue=admin.QueueStatus(pending=1),
+    )
+    connect_to(monkeypatch, ScriptedSidecar(get_status=answer))
+    assert command("status") == 0
+    printed = capsys.readouterr().out
+    for shown in ("/h, 1 active memory\n", "ready, 5 vectors, new\n", "switched off, 1 memory without a vector\n"):
+        assert shown in printed
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [(SidecarNotRunningError("/h"), 6), (MemoryNotFoundError(A), 7), (StorageFullError("/h/memories.db"), 5)],
@@ -289,6 +309,29 @@ def test_doctor_purges_its_trial_memory_whatever_it_finds(
     remember, recall, forget = sidecar.requests
     assert remember.namespace == recall.namespace == TRIAL_NAMESPACE
     assert (forget.memory_id, forget.purge) == (A, True)
+
+
+def test_doctor_tells_each_problem_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What the status says of the queue and the model is not said again by the checks of both."""
+    sidecar = doctor_sidecar(finds=True)
+    sidecar.answers["get_status"] = admin.GetStatusResponse(
+        version=__version__,
+        problems=["1 memory could not be embedded; `sidecar doctor --retry-parked` tries again", "no model"],
+        embedder=admin.EmbedderStatus(state=admin.PART_STATE_OFF),
+        queue=admin.QueueStatus(parked=1, parked_jobs=[admin.ParkedJob(memory_id=A, reason="too odd")]),
+        storage=admin.StorageStatus(free_bytes=2**40),
+    )
+    leg = service.DegradedLeg(leg=service.RECALL_LEG_MEANING, reason="no model")
+    found = service.RecallResponse(memories=[service.RecalledMemory(memory=memory(A))], degraded=[leg])
+    sidecar.answers["recall"] = found
+    connect_to(monkeypatch, sidecar)
+    assert command("--home", str(tmp_path / "home"), "doctor") == 0
+    printed = capsys.readouterr().out
+    assert printed.count("no model") == 1
+    assert printed.count("--retry-parked") == 1
+    assert "1 memory without a vector: too odd" in printed
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps access apart from the mode")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp.server.mcpserver.exceptions import ToolError
 
 from client_plugins.kit.recognition import recalling_tool, shown_memories
 from client_plugins.mcp_bridge.caller import client_name, describe_caller
@@ -109,6 +110,50 @@ def test_schemas_pass_the_strictest_client() -> None:
             assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
             assert schema.get("description") or tool.name not in CORE
     assert total < 16 * 1024
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [("type", "did you mean memory_type?"), ("contents", "did you mean content?"), ("zzz", "no such argument.")],
+)
+async def test_unknown_argument_names_the_one_that_was_meant(given: str, told: str) -> None:
+    """An agent corrects itself at the first try."""
+    tool = next(tool for tool in tools() if tool.name == "remember")
+    with pytest.raises(ToolError, match=re.escape(told)):
+        await tool.run({"content": "x", given: "x"}, None)
+
+
+async def test_purge_by_query_is_refused() -> None:
+    """What cannot be undone is not left to a search."""
+    tool = next(tool for tool in tools() if tool.name == "forget")
+    for confirm in (True, False):
+        with pytest.raises(ToolError, match="nothing was done"):
+            await tool.fn(None, query="redis", purge=True, confirm=confirm)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo terminals")
+def test_person_is_told_that_it_is_for_agents(tmp_path: Path) -> None:
+    """Silence in a terminal looks like a hang; stdout stays the protocol's."""
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "SIDECAR_HOME": str(tmp_path / "home")}
+    bridge = subprocess.Popen(
+        [sys.executable, "-m", "sidecar", "mcp"],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    os.close(theirs)
+    try:
+        assert bridge.stderr is not None
+        told = bridge.stderr.readline().decode()
+        os.write(ours, b"\x04")
+        printed, _ = bridge.communicate(timeout=60)
+    finally:
+        bridge.kill()
+        os.close(ours)
+    assert f"claude mcp add --scope user memory -- {sys.executable} -m sidecar mcp" in told
+    assert printed == b""
 
 
 def test_instructions_are_short_and_say_when() -> None:

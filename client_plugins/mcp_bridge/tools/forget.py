@@ -70,12 +70,14 @@ class _Forget:
         ] = None,
         confirm: Annotated[bool, Field(description="False only shows what would be forgotten.")] = True,
         force: Annotated[bool, Field(description="Golden rules, too.")] = False,
-        purge: Annotated[bool, Field(description="Remove every byte; cannot be undone.")] = False,
+        purge: Annotated[bool, Field(description="With `memory_id`: remove every byte; cannot be undone.")] = False,
     ) -> ForgetAnswer:
         from sidecar.api.v1 import memory_service_pb2 as service  # noqa: PLC0415 - protobuf is for calls only
 
         if bool(memory_id) == bool(query):
             raise ToolError("give exactly one of memory_id and query; nothing was done")
+        if purge and query:
+            raise ToolError("purge cannot be undone and takes a memory_id, not a query; nothing was done")
         request = service.ForgetMemoriesRequest(
             namespace=namespace,
             n_results=n_results or 0,

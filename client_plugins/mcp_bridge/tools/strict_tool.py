@@ -1,5 +1,6 @@
 """A tool as every client takes it: flat schema, no unknown arguments, errors that an agent can act on."""
 
+import difflib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -101,7 +102,18 @@ def _problems(error: ValidationError, names: list[str]) -> str:
     for problem in error.errors(include_url=False)[:_MAX_PROBLEMS]:
         where = ".".join(str(part) for part in problem["loc"]) or "arguments"
         if problem["type"] == "extra_forbidden":
-            told.append(f"{where}: there is no such argument")
+            told.append(f"{where}: there is no such argument{_suggestion(problem['loc'], names)}")
         else:
             told.append(f"{where}: {problem['msg']}")
     return f"{'; '.join(told)}. Nothing was done. Arguments are {', '.join(names)}."
+
+
+def _suggestion(where: tuple[int | str, ...], names: list[str]) -> str:
+    """Return which argument was meant; only for one of the call itself, whose names are known."""
+    if len(where) != 1:
+        return ""
+    given = str(where[0])
+    # Agents drop or add a word: `type` for `memory_type`.
+    akin = [name for name in names if given in name.split("_") or name in given.split("_")]
+    meant = akin or difflib.get_close_matches(given, names, n=1)
+    return f"; did you mean {meant[0]}?" if meant else ""
