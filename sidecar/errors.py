@@ -195,9 +195,8 @@ class UntrustedPathError(SidecarError):
 
     reason = "UNTRUSTED_PATH"
 
-    def __init__(
-        self, path: str, problem: str, *, remedy: str = "remove it or choose another data folder with SIDECAR_HOME"
-    ) -> None:
+    def __init__(self, path: str, problem: str, *, remedy: str = "") -> None:
+        remedy = remedy or "remove it or choose another data folder with SIDECAR_HOME"
         super().__init__(f"{path} {problem}; {remedy}", path=path)
 
 
@@ -303,8 +302,7 @@ class EmbedderUnavailableError(UnavailableError):
     reason = "EMBEDDER_UNAVAILABLE"
 
     def __init__(self, problem: str) -> None:
-        # A reason that was told before, such as when the model was loaded, begins like this already.
-        opening = "the embedding model cannot be used: "
+        opening = "the embedding model cannot be used: "  # which a reason that is passed on begins with already
         super().__init__(opening + problem.removeprefix(opening))
 
 
