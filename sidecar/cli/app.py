@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Annotated, Final
@@ -23,6 +24,7 @@ from sidecar.cli import (
     lifecycle,
     reading,
     status,
+    streams,
     validating,
     writing,
 )
@@ -36,6 +38,7 @@ PROGRAM: Final = "sidecar"
 # Not SIDECAR_…, which are settings of the sidecar.
 DEBUG_VARIABLE: Final = "MEMORY_SIDECAR_TRACEBACK"
 
+_SHORT_HELP_CHARACTERS: Final = 62
 _DAILY: Final = "Memories"
 _GRAPH: Final = "Relations"
 _HOLDS: Final = "Whether they hold"
@@ -106,7 +109,7 @@ def build(serve: Serve) -> typer.Typer:
         cls=_CommandsWithLateOnes,
         help="Durable, shared memory for coding agents that knows which memories helped.",
         epilog=epilog(),
-        no_args_is_help=True,
+        invoke_without_command=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -123,6 +126,8 @@ def build(serve: Serve) -> typer.Typer:
         ] = False,
     ) -> None:
         called.obj = Globals(serve, home, as_json)
+        if called.invoked_subcommand is None:
+            _show_commands(called)
 
     for panel, name, command in _COMMANDS:
         app.command(name, rich_help_panel=panel)(command)
@@ -134,7 +139,12 @@ def build(serve: Serve) -> typer.Typer:
 
 def run_command(arguments: Sequence[str], *, serve: Serve) -> int:
     """Run one command and return its exit code. No error leaves it as a traceback."""
+    streams.open_stderr()
     output = Output(is_json="--json" in _options(arguments))
+    if sys.stdout is None:
+        # Checked first: what a command did before it found out could not be told.
+        output.failure("OUTPUT_FAILED", "stdout is closed; nothing was done", ExitCode.FAILED)
+        return ExitCode.FAILED
     try:
         return _invoke(arguments, serve)
     except SidecarError as error:
@@ -149,15 +159,30 @@ def run_command(arguments: Sequence[str], *, serve: Serve) -> int:
     except (KeyboardInterrupt, typer.Abort):
         output.failure("INTERRUPTED", "interrupted", ExitCode.INTERRUPTED)
         return ExitCode.INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours, told in one line
-        output.failure("INTERNAL", f"{type(error).__name__}: {error}. {_kept_traceback()}", ExitCode.FAILED)
+    except Exception as error:  # noqa: BLE001 - the last resort, told in one line
+        _tell_fault(output, error)
         return ExitCode.FAILED
+
+
+def _tell_fault(output: Output, error: Exception) -> None:
+    """Tell of a stdout that takes nothing, else of a fault of ours."""
+    if isinstance(error, BrokenPipeError):
+        # Whoever read the answer, such as `head`, has seen enough of it.
+        streams.silence_stdout()
+        return
+    problem = streams.problem_of_stdout(error)
+    if problem:
+        output.failure("OUTPUT_FAILED", f"the answer could not be written: {problem}", ExitCode.FAILED)
+    else:
+        output.failure("INTERNAL", f"{type(error).__name__}: {error}. {_kept_traceback()}", ExitCode.FAILED)
 
 
 def _invoke(arguments: Sequence[str], serve: Serve) -> int:
     outcome = typer.main.get_command(build(serve)).main(
         args=list(arguments), prog_name=PROGRAM, standalone_mode=False, windows_expand_args=False
     )
+    # While a failure can still be told: at the end of the process it would be a traceback.
+    sys.stdout.flush()
     # `Exit` comes back as its code, and a command that just ends as nothing.
     return outcome if isinstance(outcome, int) else ExitCode.OK
 
@@ -173,6 +198,18 @@ def _kept_traceback() -> str:
         traceback.print_exc()
         return "Please report it."
     return f"Please report it; {DEBUG_VARIABLE}=1 shows where it happened, and the sidecar's own log is in <home>/logs."
+
+
+def _show_commands(context: typer.Context) -> None:
+    """Show each command in one line, for whoever typed only the name of the program."""
+    group = context.command
+    assert isinstance(group, TyperGroup)
+    commands = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
+    width = max(len(name) for name, _ in commands)
+    typer.echo(f"{group.help}\n")
+    for name, command in commands:
+        typer.echo(f"  {name:{width}}  {command.get_short_help_str(_SHORT_HELP_CHARACTERS) if command else ''}")
+    typer.echo(f"\n`{PROGRAM} COMMAND --help` tells what one takes, `{PROGRAM} --help` the rest.")
 
 
 def _show_version(is_asked: bool) -> None:  # noqa: FBT001 - typer calls it by position

@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from rich.cells import cell_len
@@ -59,11 +59,11 @@ class Output:
     def note(self, text: str) -> None:
         """Tell a person something that is not part of the result."""
         if not self.is_json:
-            self._paragraph(self._notes, text, style="", indent=0)
+            self._tell(text)
 
     def warn(self, text: str) -> None:
         """Tell something that must not be overlooked, scripts included."""
-        self._paragraph(self._notes, text, style="yellow", indent=0)
+        self._tell(text, style="yellow")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Write a table without borders; the first column is never cut, the last one takes the room that is left."""
@@ -129,10 +129,16 @@ class Output:
                     "exit_code": int(exit_code),
                 }
             }
-            sys.stderr.write(json.dumps(document, indent=2) + "\n")
-            sys.stderr.flush()
+            with suppress(OSError):
+                sys.stderr.write(json.dumps(document, indent=2) + "\n")
+                sys.stderr.flush()
         else:
-            self._paragraph(self._notes, f"Error: {message}", style="red", indent=0)
+            self._tell(f"Error: {message}", style="red")
+
+    def _tell(self, text: str, *, style: str = "") -> None:
+        # Where stderr takes nothing, nobody can be told; the exit code still says how the command ended.
+        with suppress(OSError):
+            self._paragraph(self._notes, text, style=style, indent=0)
 
     def _paragraph(self, console: Console, text: str, *, style: str, indent: int) -> None:
         for part in visible(text).split("\n"):

@@ -138,7 +138,6 @@ def test_hostile_text_comes_back_whole_but_harmless(sidecar: Run) -> None:
         printed = sidecar(*arguments).stdout
         assert "owned" in printed
         assert not {"\x1b", "\x07", "\u202e", "\x9b"} & set(printed)
-        assert max(map(len, printed.splitlines())) <= 80
     assert document(sidecar("get", memory_id, "--json"))["memory"]["content"] == text  # type: ignore[index]
 
 
@@ -171,6 +170,21 @@ def test_reader_that_stops_early_is_no_error(home: Path) -> None:
     outcome = shell(command, home)
     assert outcome.returncode == 0
     assert "Traceback" not in outcome.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    ("redirection", "told"),
+    [("> /dev/full", "could not be written"), (">&-", "stdout is closed"), ("> /dev/full 2>&1", ""), ("2>&-", "")],
+)
+def test_streams_that_take_nothing_are_told_by_the_code(home: Path, sidecar: Run, redirection: str, told: str) -> None:
+    """An answer that nobody got is no success, and never a traceback; without a stderr there is nobody to tell."""
+    for name in ("--help", "count", "count --json"):
+        outcome = shell(f"{sys.executable} -m sidecar {name} {redirection}", home)
+        assert outcome.returncode == (0 if redirection == "2>&-" else 1), name
+        assert told in outcome.stderr
+        assert "Traceback" not in outcome.stderr
+        assert "Exception ignored" not in outcome.stderr
 
 
 def test_removed_working_directory_is_no_error(home: Path, tmp_path: Path) -> None:
