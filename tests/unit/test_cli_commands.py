@@ -103,6 +103,21 @@ def test_recall_shows_id_type_age_score_and_text(
     assert request.internal, "a person who looks is not an agent that was shown something"
 
 
+def test_related_memories_stand_below_what_was_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What only hangs together with the answer is told apart from it, and says how."""
+    reached = service.ExpandedMemory(memory=memory(B, "An older way."), relevance_score=0.33, explanation="replaced")
+    answer = service.RecallResponse(memories=[recalled()], expanded=[reached], total=1, total_matched=1)
+    sidecar = ScriptedSidecar(recall=answer)
+    connect_to(monkeypatch, sidecar)
+    assert command("recall", "redis", "--related") == 0
+    printed = capsys.readouterr().out
+    assert printed.index("Redis was chosen") < printed.index("+  " + B) < printed.index("An older way.")
+    assert "relevance 0.33" in printed
+    assert sidecar.requests[0].include_related
+
+
 def test_recall_escapes_stored_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A stored escape sequence must not reach the terminal."""
     found = service.RecalledMemory(memory=memory(content="evil \x1b]0;owned\x07 \u202e [bold]x[/bold]"))
