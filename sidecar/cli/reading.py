@@ -45,6 +45,9 @@ def recall(
     include_superseded: Annotated[
         bool, typer.Option("--include-superseded", help="Show memories that were replaced, too.")
     ] = False,
+    related: Annotated[
+        bool, typer.Option("--related", "-r", help="Also memories that are related to those found.")
+    ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -60,6 +63,7 @@ def recall(
         memory_types=values.memory_types(types),
         min_importance=min_importance,
         include_superseded=include_superseded,
+        include_related=related,
         explain=explain,
         internal=True,
     )
@@ -209,6 +213,9 @@ def _show_recall(output: Output, answer: service.RecallResponse, *, explain: boo
         if explain:
             for line in rendering.score_parts(found):
                 output.line(line, style="dim", indent=3)
+    for reached in answer.expanded:
+        output.line(f"+  {rendering.related_heading(reached)}", style="bold")
+        output.line(reached.memory.content, indent=3)
     if answer.total_matched > answer.total:
         output.note(f"{answer.total} of {answer.total_matched}; `--limit` shows more.")
 

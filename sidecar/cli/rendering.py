@@ -60,6 +60,19 @@ def heading(found: service.RecalledMemory, *, now: datetime) -> str:
     return "  ".join(parts)
 
 
+def related_heading(found: service.ExpandedMemory) -> str:
+    """Return what stands above the text of a memory that was reached over relations."""
+    memory = found.memory
+    parts = (
+        memory.id,
+        type_name(memory),
+        memory.namespace,
+        f"relevance {found.relevance_score:.2f}",
+        found.explanation,
+    )
+    return "  ".join(part for part in parts if part)
+
+
 def score_parts(found: service.RecalledMemory) -> list[str]:
     """Return how the score came about: the factors, and what the relevance was made from."""
     parts = found.score_parts

@@ -130,7 +130,7 @@ def history(
     summary = answer.summary
     rate = f"{summary.success_rate:.0%}" if summary.HasField("success_rate") else "not known"
     call.output.line(
-        f"{summary.total} events: {summary.applied} applied, {summary.succeeded} succeeded, {summary.failed} failed; "
+        f"In all {summary.total}: {summary.applied} applied, {summary.succeeded} succeeded, {summary.failed} failed; "
         f"success rate {rate}"
     )
 

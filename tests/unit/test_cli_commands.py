@@ -64,7 +64,7 @@ def test_nothing_asked_for_shows_the_commands(capsys: pytest.CaptureFixture[str]
     assert captured.err == ""
     lines = captured.out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert len(lines) < 30
+    assert len(lines) < 50
     for name in (*COMMANDS.split(), "serve", "demo", "bench"):
         assert any(line.startswith(f"  {name} ") for line in lines), name
 
@@ -105,6 +105,21 @@ def test_recall_shows_id_type_age_score_and_text(
     request = sidecar.requests[0]
     assert (request.query, list(request.memory_types)) == ("why redis", [pb.MEMORY_TYPE_DECISION])
     assert request.internal, "a person who looks is not an agent that was shown something"
+
+
+def test_related_memories_stand_below_what_was_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What only hangs together with the answer is told apart from it, and says how."""
+    reached = service.ExpandedMemory(memory=memory(B, "An older way."), relevance_score=0.33, explanation="replaced")
+    answer = service.RecallResponse(memories=[recalled()], expanded=[reached], total=1, total_matched=1)
+    sidecar = ScriptedSidecar(recall=answer)
+    connect_to(monkeypatch, sidecar)
+    assert command("recall", "redis", "--related") == 0
+    printed = capsys.readouterr().out
+    assert printed.index("Redis was chosen") < printed.index("+  " + B) < printed.index("An older way.")
+    assert "relevance 0.33" in printed
+    assert sidecar.requests[0].include_related
 
 
 def test_recall_escapes_stored_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

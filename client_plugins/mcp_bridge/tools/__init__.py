@@ -3,19 +3,13 @@
 from mcp.server.mcpserver.tools import Tool
 
 from client_plugins.mcp_bridge.desk import Desk
-from client_plugins.mcp_bridge.tools.activity import activity_tools
-from client_plugins.mcp_bridge.tools.browsing import browsing_tools
 from client_plugins.mcp_bridge.tools.build_context import build_context_tool
 from client_plugins.mcp_bridge.tools.challenge import challenge_tool
-from client_plugins.mcp_bridge.tools.disputes import dispute_tools
 from client_plugins.mcp_bridge.tools.forget import forget_tool
-from client_plugins.mcp_bridge.tools.graph import graph_tools
 from client_plugins.mcp_bridge.tools.recall import recall_tool
 from client_plugins.mcp_bridge.tools.record_outcome import record_outcome_tool
 from client_plugins.mcp_bridge.tools.relate import relate_tool
 from client_plugins.mcp_bridge.tools.remember import remember_tool
-from client_plugins.mcp_bridge.tools.upkeep import upkeep_tools
-from client_plugins.mcp_bridge.tools.validation import validation_tools
 
 
 def core_tools(desk: Desk) -> list[Tool]:
@@ -33,6 +27,14 @@ def core_tools(desk: Desk) -> list[Tool]:
 
 def all_tools(desk: Desk) -> list[Tool]:
     """Return a tool for every operation that makes sense for an agent; for those who ask for it."""
+    # Most agents get the core alone, and their client waits for the list.
+    from client_plugins.mcp_bridge.tools.activity import activity_tools  # noqa: PLC0415
+    from client_plugins.mcp_bridge.tools.browsing import browsing_tools  # noqa: PLC0415
+    from client_plugins.mcp_bridge.tools.disputes import dispute_tools  # noqa: PLC0415
+    from client_plugins.mcp_bridge.tools.graph import graph_tools  # noqa: PLC0415
+    from client_plugins.mcp_bridge.tools.upkeep import upkeep_tools  # noqa: PLC0415
+    from client_plugins.mcp_bridge.tools.validation import validation_tools  # noqa: PLC0415
+
     return [
         *core_tools(desk),
         *browsing_tools(desk),
