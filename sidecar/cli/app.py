@@ -140,6 +140,13 @@ def build(serve: Serve) -> typer.Typer:
 def run_command(arguments: Sequence[str], *, serve: Serve) -> int:
     """Run one command and return its exit code. No error leaves it as a traceback."""
     streams.open_stderr()
+    try:
+        return _run_and_tell(arguments, serve)
+    finally:
+        streams.settle()
+
+
+def _run_and_tell(arguments: Sequence[str], serve: Serve) -> int:
     output = Output(is_json="--json" in _options(arguments))
     if sys.stdout is None:
         # Checked first: what a command did before it found out could not be told.
@@ -168,7 +175,6 @@ def _tell_fault(output: Output, error: Exception) -> None:
     """Tell of a stdout that takes nothing, else of a fault of ours."""
     if isinstance(error, BrokenPipeError):
         # Whoever read the answer, such as `head`, has seen enough of it.
-        streams.silence_stdout()
         return
     problem = streams.problem_of_stdout(error)
     if problem:

@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from typing import Final
+from typing import Final, TextIO
 
 _REFUSED: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
@@ -21,12 +21,26 @@ def problem_of_stdout(failure: Exception) -> str:
     """
     if not isinstance(failure, OSError) or failure.errno not in _REFUSED:
         return ""
-    silence_stdout()
+    _silence(sys.stdout)
     return failure.strerror or str(failure)
 
 
-def silence_stdout() -> None:
-    """Send what is left to nowhere, or else the end of the process fails on it once more."""
+def settle() -> None:
+    """Write out what both streams still hold, and silence one that takes nothing.
+
+    The end of the process would fail on it once more, and Python's own exit code would replace ours.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            _silence(stream)
+
+
+def _silence(stream: TextIO) -> None:
+    """Send what is left in a stream to nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
