@@ -30,6 +30,13 @@ class SuccessionRows(Protocol):
         """Return the id of the active memory that says the same in the same namespace; empty for none."""
         ...
 
+    def named_twin(self, key: int) -> str:
+        """Return the id of the successor that a memory names, if that says the same and is not forgotten; else empty.
+
+        A forgotten memory still names the one that it had.
+        """
+        ...
+
     def save_state(self, memory: Memory) -> None:
         """Store a memory's `state`, `previous_state` and `superseded_by`, the latter also where it is forgotten."""
         ...
@@ -63,15 +70,16 @@ def living_successor(rows: SuccessionRows, key: int) -> Memory | None:
 def _settle(rows: SuccessionRows, key: int, changed: dict[int, Memory]) -> None:
     memory = rows.memory(key)
     successor = living_successor(rows, key)
-    successor_id = successor.id if successor else ""
+    # Who stood aside for one that says the same does so while that is there, whoever else goes.
+    successor_id = successor.id if successor else rows.named_twin(key)
     if memory.state is MemoryState.FORGOTTEN:
-        previous = MemoryState.SUPERSEDED if successor else MemoryState.ACTIVE
+        previous = MemoryState.SUPERSEDED if successor_id else MemoryState.ACTIVE
         rows.save_state(replace(memory, previous_state=previous, superseded_by=successor_id))
         # What it replaced looks through it to its own successor.
         for replaced in rows.replaced(memory):
             _settle(rows, replaced, changed)
         return
-    if successor is None and memory.state is MemoryState.SUPERSEDED:
+    if not successor_id and memory.state is MemoryState.SUPERSEDED:
         # Said again meanwhile: two active memories must not say the same, so that one is the successor.
         successor_id = rows.active_twin(memory)
     state = MemoryState.SUPERSEDED if successor_id else MemoryState.ACTIVE

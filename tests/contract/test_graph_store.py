@@ -135,6 +135,29 @@ async def test_target_goes_to_the_successor_that_is_left(store: Store) -> None:
     assert await states(store, old) == [(MemoryState.SUPERSEDED, new)]
 
 
+async def test_deleting_an_edge_leaves_who_stands_aside_for_its_twin(store: Store) -> None:
+    """A text that was said again stands aside for that, also once that is replaced itself: it must not come back."""
+    old, replacing = await stored(store, "said twice", "replacing")
+    edge = (await store.put_edge(OWNER, NewEdge(replacing, old, SUPERSEDES))).edge
+    (twin,) = await stored(store, "said twice")
+    await store.forget(OWNER, [replacing], is_forced=False, is_purge=False, request=None)
+    (newest,) = await stored(store, "newest")
+    await store.put_edge(OWNER, NewEdge(newest, twin, SUPERSEDES))
+    await store.delete_edges(OWNER, EdgeOfId(edge.id))
+    assert await states(store, old, twin) == [(MemoryState.SUPERSEDED, twin), (MemoryState.SUPERSEDED, newest)]
+
+
+async def test_forgotten_memory_still_stands_aside_for_its_twin(store: Store) -> None:
+    """What is forgotten comes back as it was, whatever edges went meanwhile."""
+    old, replacing = await stored(store, "said twice", "replacing")
+    edge = (await store.put_edge(OWNER, NewEdge(replacing, old, SUPERSEDES))).edge
+    (twin,) = await stored(store, "said twice")
+    await store.forget(OWNER, [replacing, old], is_forced=False, is_purge=False, request=None)
+    await store.delete_edges(OWNER, EdgeOfId(edge.id))
+    await store.restore(OWNER, old)
+    assert await states(store, old, twin) == [(MemoryState.SUPERSEDED, twin), (MemoryState.ACTIVE, "")]
+
+
 async def test_edges_of_a_memory_are_deleted_by_direction_and_relation(store: Store) -> None:
     """Each selector deletes what it names and no more; ids come in ascending order."""
     a, b, c = await stored(store, "a", "b", "c")

@@ -37,6 +37,15 @@ class InMemorySuccessionRows:
         twin = find_active(self._tables, memory)
         return twin.id if twin else ""
 
+    def named_twin(self, key: int) -> str:
+        """See `SuccessionRows.named_twin`."""
+        twin_key = self._tables.keys.get(self._tables.successors.get(key, ""))
+        if twin_key is None:
+            return ""
+        memory, twin = self.memory(key), self.memory(twin_key)
+        says_the_same = (memory.namespace, memory.content_hash) == (twin.namespace, twin.content_hash)
+        return twin.id if says_the_same and twin.state is not MemoryState.FORGOTTEN else ""
+
     def save_state(self, memory: Memory) -> None:
         """See `SuccessionRows.save_state`."""
         if memory.superseded_by:

@@ -45,6 +45,16 @@ class SqliteSuccessionRows:
         """See `SuccessionRows.active_twin`."""
         return find_active(self._connection, memory) or ""
 
+    def named_twin(self, key: int) -> str:
+        """See `SuccessionRows.named_twin`."""
+        found: str | None = fetch_value(
+            self._connection,
+            "SELECT twin.id FROM memories m JOIN memories twin ON twin.id = m.superseded_by WHERE m.key = ? "
+            "AND twin.namespace = m.namespace AND twin.content_hash = m.content_hash AND twin.state <> 'forgotten'",
+            (key,),
+        )
+        return found or ""
+
     def save_state(self, memory: Memory) -> None:
         """See `SuccessionRows.save_state`."""
         self._connection.execute(
