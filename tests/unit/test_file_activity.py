@@ -64,7 +64,7 @@ def test_any_path_is_kept_or_refused(path: str, root: str) -> None:
     parts = kept.split("/")
     names = [n for n, part in enumerate(parts) if part not in {"..", ""}]
     assert ".." not in parts[min(names, default=len(parts)) :]
-    assert not kept.startswith("/..")
+    assert parts[:2] != ["", ".."]
 
 
 @pytest.mark.parametrize("path", ["", "  \n", "\0", "x" * (MAX_PATH_CHARACTERS + 1)])
