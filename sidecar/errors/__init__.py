@@ -23,7 +23,13 @@ from sidecar.errors.input import (
     UnknownRelationError,
 )
 from sidecar.errors.limits import TooLargeMessageError, TooManyRequestsError
-from sidecar.errors.llm import LlmAnswerMalformedError, LlmBudgetSpentError, LlmUnavailableError, LlmUnreachableError
+from sidecar.errors.llm import (
+    JudgeUnavailableError,
+    LlmAnswerMalformedError,
+    LlmBudgetSpentError,
+    LlmUnavailableError,
+    LlmUnreachableError,
+)
 from sidecar.errors.state import (
     DisputeNotFoundError,
     DisputeResolvedError,
@@ -57,6 +63,7 @@ __all__ = [
     "InternalError",
     "InvalidInputError",
     "InvalidNamespaceError",
+    "JudgeUnavailableError",
     "LlmAnswerMalformedError",
     "LlmBudgetSpentError",
     "LlmUnavailableError",

@@ -13,6 +13,15 @@ class LlmUnavailableError(UnavailableError):
         super().__init__(f"the language model at {host} gave no answer: {problem}", host=host)
 
 
+class JudgeUnavailableError(UnavailableError):
+    """The judge of usefulness cannot judge now; what waits for it keeps waiting."""
+
+    reason = "JUDGE_UNAVAILABLE"
+
+    def __init__(self, judge: str, problem: str) -> None:
+        super().__init__(f"the judge {judge} cannot judge now: {problem}", judge=judge)
+
+
 class LlmUnreachableError(LlmUnavailableError):
     """No connection to the language model came about, so nothing was sent."""
 

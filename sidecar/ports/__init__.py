@@ -6,6 +6,7 @@ worker threads only.
 """
 
 from sidecar.ports.graph import GraphStore
+from sidecar.ports.judging import Judge
 from sidecar.ports.language_model import LanguageModel, LlmLedger
 from sidecar.ports.maintenance import ActivityStore, MaintenanceStore
 from sidecar.ports.memories import (
@@ -28,6 +29,7 @@ __all__ = [
     "Embedding",
     "EvidenceStore",
     "GraphStore",
+    "Judge",
     "KeyMask",
     "Keys",
     "LanguageModel",

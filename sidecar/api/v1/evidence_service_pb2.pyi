@@ -177,6 +177,7 @@ class TranscriptCursor(_message.Message):
     PARSER_VERSION_FIELD_NUMBER: _builtins.int
     LINES_READ_FIELD_NUMBER: _builtins.int
     SKIPPED_FIELD_NUMBER: _builtins.int
+    READER_STATE_FIELD_NUMBER: _builtins.int
     client: _builtins.str
     """Such as `claude-code`."""
     path: _builtins.str
@@ -193,6 +194,8 @@ class TranscriptCursor(_message.Message):
     """Version of the reader that read it."""
     lines_read: _builtins.int
     """Lines read so far."""
+    reader_state: _builtins.str
+    """What the reader carries from the lines before `offset` to those after it, in a form of its own; at most 16 KiB."""
     @_builtins.property
     def skipped(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Lines of those that were skipped, by reason."""
@@ -209,10 +212,11 @@ class TranscriptCursor(_message.Message):
         parser_version: _builtins.int = ...,
         lines_read: _builtins.int = ...,
         skipped: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        reader_state: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "file_id", b"file_id", "generation", b"generation", "line_hash", b"line_hash", "lines_read", b"lines_read", "offset", b"offset", "parser_version", b"parser_version", "path", b"path", "skipped", b"skipped"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "file_id", b"file_id", "generation", b"generation", "line_hash", b"line_hash", "lines_read", b"lines_read", "offset", b"offset", "parser_version", b"parser_version", "path", b"path", "reader_state", b"reader_state", "skipped", b"skipped"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1246,6 +1246,8 @@ class BuildContextRequest(_message.Message):
     MAX_GOLDEN_RULES_FIELD_NUMBER: _builtins.int
     INTERNAL_FIELD_NUMBER: _builtins.int
     CONTEXT_FIELD_NUMBER: _builtins.int
+    ONCE_PER_SESSION_FIELD_NUMBER: _builtins.int
+    MIN_RELEVANCE_FIELD_NUMBER: _builtins.int
     query: _builtins.str
     """What the work is about, 1 to 4096 characters; empty takes what matters most in the project."""
     token_budget: _builtins.int
@@ -1258,6 +1260,12 @@ class BuildContextRequest(_message.Message):
     """Most golden rules, 1 to 100; 0 means the setting `context_golden_rules`, 12 unless changed."""
     internal: _builtins.bool
     """Set by callers that only look: nothing is recorded as shown."""
+    once_per_session: _builtins.bool
+    """Answers empty if this session was given a context of this kind before; needs a session in `context`."""
+    min_relevance: _builtins.float
+    """Memories found for the query that are less relevant are left out, 0 to 1; unset means the setting
+    `recall_floor`. Golden rules stay.
+    """
     @_builtins.property
     def context(self) -> _memory_pb2.CallContext:
         """Who calls; its project is the one the context is for."""
@@ -1271,12 +1279,16 @@ class BuildContextRequest(_message.Message):
         max_golden_rules: _builtins.int = ...,
         internal: _builtins.bool = ...,
         context: _memory_pb2.CallContext | None = ...,
+        once_per_session: _builtins.bool = ...,
+        min_relevance: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance", "context", b"context", "min_relevance", b"min_relevance"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "internal", b"internal", "kind", b"kind", "max_golden_rules", b"max_golden_rules", "query", b"query", "token_budget", b"token_budget"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance", "context", b"context", "internal", b"internal", "kind", b"kind", "max_golden_rules", b"max_golden_rules", "min_relevance", b"min_relevance", "once_per_session", b"once_per_session", "query", b"query", "token_budget", b"token_budget"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__min_relevance: _TypeAlias = _typing.Literal["min_relevance"]  # noqa: Y015
+    _WhichOneofArgType__min_relevance: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_relevance) -> _WhichOneofReturnType__min_relevance | None: ...
 
 Global___BuildContextRequest: _TypeAlias = BuildContextRequest  # noqa: Y015
 
