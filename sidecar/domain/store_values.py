@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from sidecar.domain.context import ContextKind
+from sidecar.domain.evidence import DELIVERED, Channel, UsageEvent
 from sidecar.domain.memory import Link, Memory, MemoryState, MemoryType, Provenance, Relation
 
 
@@ -199,7 +201,12 @@ class ParkedJob:
 
 @dataclass(frozen=True, slots=True)
 class RecallRecord:
-    """One recall as it was delivered: ids only."""
+    """One recall or briefing as it was delivered: ids only.
+
+    Attributes:
+        context_kind: Of a briefing; None for a recall.
+        request: The caller's key; a repeat counts as the recall that came first with it.
+    """
 
     recall_id: str
     owner: str
@@ -209,6 +216,34 @@ class RecallRecord:
     at: datetime
     memory_ids: tuple[str, ...]
     is_degraded: bool
+    channel: Channel = Channel.RECALL
+    context_kind: ContextKind | None = None
+    request: RequestKey | None = None
+
+    @property
+    def moves_access(self) -> bool:
+        """Whether it counts as access. Briefings are chosen by access, so one would be the reason for the next."""
+        return self.channel is Channel.RECALL
+
+    def event_of(self, memory_id: str) -> UsageEvent:
+        """Return the event of one of its memories."""
+        return UsageEvent(
+            owner=self.owner,
+            memory_id=memory_id,
+            credited_id=memory_id,
+            source=None,
+            valence=DELIVERED[self.channel],
+            weight=0.0,
+            client=self.client,
+            session=self.session,
+            at=self.at,
+            recall_id=self.recall_id,
+        )
+
+    @property
+    def occasion(self) -> str:
+        """What each of its events counts once for."""
+        return f"recall\x1f{self.recall_id}"
 
 
 @dataclass(frozen=True, slots=True)

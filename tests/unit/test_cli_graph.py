@@ -198,6 +198,22 @@ def test_context_is_the_markdown_and_leaves_no_trace(
     assert "nothing to tell" in capsys.readouterr().err
 
 
+def test_context_for_a_session_is_given_to_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Scripts may brief an agent; once needs to know whom."""
+    sidecar = ScriptedSidecar(build_context=service.BuildContextResponse())
+    connect_to(monkeypatch, sidecar)
+    options = ("--session", "s-1", "--client", "codex", "--once", "--min-relevance", "0.4")
+    assert command("context", *options) == 0
+    assert "told already" in capsys.readouterr().err
+    request = sidecar.requests[0]
+    assert (request.internal, request.once_per_session, request.min_relevance) == (False, True, 0.4)
+    assert (request.context.session, request.context.client) == ("s-1", "codex")
+    assert command("context", "--once") == 2
+    assert "--session" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["relate", "inspect_graph", "build_context"])
 def test_json_is_the_answer_of_the_contract(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str

@@ -1,5 +1,6 @@
 """The tool `build_context`: gives what is known at the start of a session or task, within clients' limits."""
 
+import uuid
 from collections.abc import Sequence
 from enum import StrEnum
 from itertools import takewhile
@@ -68,6 +69,7 @@ class _BuildContext:
             kind=service.ContextKind.Value(f"CONTEXT_KIND_{kind.name}"),
             token_budget=token_budget,
             max_golden_rules=DEFAULT_GOLDEN_RULES,
+            request_key=uuid.uuid4().hex,
             context=self._desk.caller(scope),
         )
         request.max_golden_rules = await self._golden_rules_with_room(scope, request)

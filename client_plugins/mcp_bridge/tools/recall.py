@@ -1,6 +1,7 @@
 """The tool `recall`: finds memories and hands them over within the clients' limits."""
 
 import json
+import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
@@ -98,6 +99,7 @@ class _Recall:
             include_superseded=include_superseded,
             include_related=include_related and most_related(n_results) > 0,
             max_expanded=most_related(n_results),
+            request_key=uuid.uuid4().hex,
             context=self._desk.caller(scope),
         )
         answer = await self._desk.ask(scope, lambda sidecar: sidecar.recall(request))

@@ -8,13 +8,13 @@ from datetime import datetime
 import numpy as np
 
 from sidecar.adapters.in_memory import forgetting, listing, succession, word_index
+from sidecar.adapters.in_memory.deliveries import InMemoryDeliveries
 from sidecar.adapters.in_memory.evidence_store import InMemoryEvidence
 from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
 from sidecar.adapters.in_memory.maintenance import InMemoryMaintenance
 from sidecar.adapters.in_memory.reports import InMemoryReports
 from sidecar.adapters.in_memory.tables import Job, KeptForgetting, KeptOutcome, Tables
 from sidecar.domain.confirmation import make_claims, settle
-from sidecar.domain.evidence import UsageEvent, Valence
 from sidecar.domain.memory import Link, Memory, MemoryState, Relation
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.recall import MemoryFilter
@@ -32,7 +32,6 @@ from sidecar.domain.store_values import (
     Page,
     ParkedJob,
     RankFields,
-    RecallRecord,
     RequestKey,
     StoreHealth,
     WordHit,
@@ -43,7 +42,7 @@ from sidecar.errors import IndexRowError, InvalidInputError, MemoryNotFoundError
 from sidecar.ports import Clock, Embedding, Keys
 
 
-class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
+class InMemoryStore(InMemoryDeliveries, InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
     """Implements every store. Every method runs to its end at once, so each is a transaction."""
 
     def __init__(self, *, clock: Clock, posting_budget: int = POSTING_BUDGET) -> None:
@@ -242,20 +241,6 @@ class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
 
     # --- use ---
 
-    async def record_recall(self, record: RecallRecord) -> None:
-        """See `MemoryStore.record_recall`."""
-        tables = self._tables
-        if record.recall_id in tables.recalls:
-            return
-        tables.recalls[record.recall_id] = record
-        for memory_id in dict.fromkeys(record.memory_ids):
-            memory = tables.find(record.owner, memory_id)
-            if memory is None:
-                continue
-            accessed_at = max(memory.accessed_at, record.at)
-            tables.memories[memory.key] = replace(memory, access_count=memory.access_count + 1, accessed_at=accessed_at)
-            tables.add_usage(_surfaced(record, memory_id), occasion=f"recall\x1f{record.recall_id}")
-
     async def multipliers(self, memory_ids: Sequence[str]) -> dict[str, float]:
         """See `MemoryStore.multipliers`."""
         asked = set(memory_ids)
@@ -357,18 +342,3 @@ class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
         claims = make_claims(new.links, remembered=new.memory, source_id=source_id, project=new.project)
         rows = InMemoryLedgerRows(self._tables, new.memory.owner)
         return tuple(claim.target_id for claim in claims if settle(rows, claim, at=self._clock.now()))
-
-
-def _surfaced(record: RecallRecord, memory_id: str) -> UsageEvent:
-    return UsageEvent(
-        owner=record.owner,
-        memory_id=memory_id,
-        credited_id=memory_id,
-        source=None,
-        valence=Valence.SURFACED,
-        weight=0.0,
-        client=record.client,
-        session=record.session,
-        at=record.at,
-        recall_id=record.recall_id,
-    )

@@ -9,7 +9,17 @@ from typing import Final, Self
 
 import apsw
 
-from sidecar.adapters.sqlite import coverage, embeddings, evidence, forgetting, reading, upkeep, usage, words
+from sidecar.adapters.sqlite import (
+    coverage,
+    deliveries,
+    embeddings,
+    evidence,
+    forgetting,
+    reading,
+    upkeep,
+    usage,
+    words,
+)
 from sidecar.adapters.sqlite.connection import open_writer, storage_error
 from sidecar.adapters.sqlite.forgetting import ForgetMemories
 from sidecar.adapters.sqlite.maintenance_store import SqliteMaintenance
@@ -251,7 +261,17 @@ class SqliteStore(SqliteReports, SqliteMaintenance):
 
     async def record_recall(self, record: RecallRecord) -> None:
         """See `MemoryStore.record_recall`."""
-        self._writer.submit_nowait(partial(usage.record_recall, record=record), what=_RECALL_RECORD)
+        self._writer.submit_nowait(partial(deliveries.record_recall, record=record), what=_RECALL_RECORD)
+
+    async def claim_briefing(self, record: RecallRecord) -> str:
+        """See `MemoryStore.claim_briefing`."""
+        return await self._writer.run(partial(deliveries.claim_briefing, record=record))
+
+    async def kept_recall(self, owner: str, request: RequestKey) -> str:
+        """See `MemoryStore.kept_recall`."""
+        return await self._readers.run(
+            partial(deliveries.kept_recall, owner=owner, request=request, now=self._clock.now())
+        )
 
     async def multipliers(self, memory_ids: Sequence[str]) -> dict[str, float]:
         """See `MemoryStore.multipliers`."""
