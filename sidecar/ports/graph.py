@@ -30,7 +30,7 @@ class GraphStore(Protocol):
         ...
 
     async def delete_edges(self, owner: str, selector: EdgeSelector) -> DeletedEdges:
-        """Delete the edges that the selector names, and return their ids, ascending.
+        """Delete the edges that the selector names, and return them as they were, by id.
 
         Raises:
             EdgeNotFoundError: If no edge has the id that it names.

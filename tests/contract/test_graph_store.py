@@ -188,6 +188,19 @@ async def test_edges_of_a_pair_are_deleted_one_way(store: Store) -> None:
     assert [edge.id for edge in await store.edges(OWNER, a)] == [back]
 
 
+async def test_deleted_edges_come_back_as_they_were(store: Store) -> None:
+    """With all that making them again takes: ends, relation, weight, and why they were there."""
+    a, b, c = await stored(store, "a", "b", "c")
+    declared = (await store.put_edge(OWNER, NewEdge(a, b, Relation.CAUSED_BY, 0.25))).edge
+    keys = [(await store.get(OWNER, memory_id)).key for memory_id in (a, c)]
+    (near,) = await store.auto_link(keys[0], [(keys[1], 0.8125)])
+    deleted = await store.delete_edges(OWNER, EdgesOfMemory(a))
+    assert [(gone.edge, gone.origin) for gone in deleted.edges] == [
+        (declared, EdgeOrigin.DECLARED),
+        (near, EdgeOrigin.AUTO),
+    ]
+
+
 async def test_deleting_what_is_not_there_is_told(store: Store) -> None:
     """A wrong id is a slip, and others' edges are not there."""
     a, b = await stored(store, "a", "b")

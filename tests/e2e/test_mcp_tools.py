@@ -134,6 +134,9 @@ async def test_every_tool_does_its_work(home: Path, tmp_path: Path) -> None:
         assert "graph" in graph["mermaid"] or "flowchart" in graph["mermaid"]
         gone = await use("delete_edges", edge_id=edge["edge_id"])
         assert gone["deleted_edge_ids"] == [edge["edge_id"]]
+        [was] = gone["deleted_edges"]
+        again = {name: was["edge"][name] for name in ("source_id", "target_id", "relation", "weight")}
+        assert again == {"source_id": new, "target_id": old, "relation": "caused_by", "weight": 0.5}
 
         context = await client.call_tool("build_context", {"query": "payments"})
         called.add("build_context")

@@ -147,6 +147,9 @@ def test_delete_edges_in_each_mode(sidecar: Sidecar, store: Callable[[str], str]
 
     by_id = sidecar.delete_edges(pb.DeleteEdgesRequest(edge_id=first))
     assert (list(by_id.deleted_edge_ids), by_id.count) == ([first], 1)
+    [gone] = by_id.deleted_edges
+    assert (gone.edge.source_id, gone.edge.target_id, gone.edge.relation, gone.edge.weight) == (a, b, RELATES_TO, 1)
+    assert gone.origin == pb.EDGE_ORIGIN_DECLARED
     pair = pb.EdgesOfPair(source_id=a, target_id=b)
     filtered = sidecar.delete_edges(pb.DeleteEdgesRequest(pair=pair, relations=[RELATES_TO]))
     assert filtered.count == 0

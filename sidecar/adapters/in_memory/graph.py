@@ -7,6 +7,7 @@ from sidecar.adapters.in_memory.succession import InMemorySuccessionRows, settle
 from sidecar.adapters.in_memory.tables import Tables
 from sidecar.domain.edge_paths import MAX_EDGES_PER_MEMORY, Direction
 from sidecar.domain.edges import (
+    DeletedEdge,
     DeletedEdges,
     EdgeOfId,
     EdgeOrigin,
@@ -41,10 +42,12 @@ class InMemoryGraph:
         if not deleted and isinstance(selector, EdgeOfId):
             raise EdgeNotFoundError(selector.edge_id)
         tables.edges = [edge for edge in tables.edges if edge.id not in named]
-        for edge in deleted:
-            tables.edge_origins.pop(edge.id, None)
+        gone = tuple(
+            DeletedEdge(edge, tables.edge_origins.pop(edge.id, EdgeOrigin.DECLARED))
+            for edge in sorted(deleted, key=lambda edge: edge.id)
+        )
         given_back = {tables.keys[edge.target_id] for edge in deleted if edge.relation is Relation.SUPERSEDES}
-        return DeletedEdges(tuple(edge.id for edge in deleted), tuple(settle(tables, sorted(given_back))))
+        return DeletedEdges(gone, tuple(settle(tables, sorted(given_back))))
 
     async def neighbours(
         self, owner: str, memory_ids: Sequence[str], *, relations: frozenset[Relation] = frozenset()

@@ -14,6 +14,7 @@ from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.values import MEMORY_COLUMNS, from_us, memory_from_row, to_us
 from sidecar.domain.edge_paths import MAX_EDGES_PER_MEMORY, Direction
 from sidecar.domain.edges import (
+    DeletedEdge,
     DeletedEdges,
     EdgeOfId,
     EdgeOrigin,
@@ -70,15 +71,18 @@ def delete_edges(transaction: Transaction, owner: str, selector: EdgeSelector) -
     """See `GraphStore.delete_edges`."""
     connection = transaction.connection
     condition, arguments = _selection(connection, owner, selector)
+    bound = [owner, *arguments]
     rows = fetch_all(
         connection,
-        f"DELETE FROM edges WHERE owner = ? AND {condition} RETURNING id, relation, target_key",
-        [owner, *arguments],
+        f"SELECT id, origin, relation, target_key FROM edges WHERE owner = ? AND {condition} ORDER BY id",
+        bound,
     )
     if not rows and isinstance(selector, EdgeOfId):
         raise EdgeNotFoundError(selector.edge_id)
-    given_back = sorted({target_key for _, relation, target_key in rows if relation == Relation.SUPERSEDES})
-    return DeletedEdges(tuple(sorted(row[0] for row in rows)), tuple(settle(connection, given_back)))
+    deleted = tuple(DeletedEdge(_of_id(connection, row[0]), EdgeOrigin(row[1])) for row in rows)
+    connection.execute(f"DELETE FROM edges WHERE owner = ? AND {condition}", bound)
+    given_back = sorted({target_key for *_, relation, target_key in rows if relation == Relation.SUPERSEDES})
+    return DeletedEdges(deleted, tuple(settle(connection, given_back)))
 
 
 def neighbours(

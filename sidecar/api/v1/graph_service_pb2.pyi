@@ -48,6 +48,38 @@ DIRECTION_BOTH: Direction.ValueType  # 3
 """Either."""
 Global___Direction: _TypeAlias = Direction  # noqa: Y015
 
+class _EdgeOrigin:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EdgeOriginEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EdgeOrigin.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EDGE_ORIGIN_UNSPECIFIED: _EdgeOrigin.ValueType  # 0
+    """Not said."""
+    EDGE_ORIGIN_DECLARED: _EdgeOrigin.ValueType  # 1
+    """Somebody declared it."""
+    EDGE_ORIGIN_AUTO: _EdgeOrigin.ValueType  # 2
+    """Made by itself, between near memories."""
+    EDGE_ORIGIN_INHERITED: _EdgeOrigin.ValueType  # 3
+    """Took the place of two when the memory between them was purged."""
+    EDGE_ORIGIN_DETECTED: _EdgeOrigin.ValueType  # 4
+    """Found by comparing memories."""
+
+class EdgeOrigin(_EdgeOrigin, metaclass=_EdgeOriginEnumTypeWrapper):
+    """Why a relation was there."""
+
+EDGE_ORIGIN_UNSPECIFIED: EdgeOrigin.ValueType  # 0
+"""Not said."""
+EDGE_ORIGIN_DECLARED: EdgeOrigin.ValueType  # 1
+"""Somebody declared it."""
+EDGE_ORIGIN_AUTO: EdgeOrigin.ValueType  # 2
+"""Made by itself, between near memories."""
+EDGE_ORIGIN_INHERITED: EdgeOrigin.ValueType  # 3
+"""Took the place of two when the memory between them was purged."""
+EDGE_ORIGIN_DETECTED: EdgeOrigin.ValueType  # 4
+"""Found by comparing memories."""
+Global___EdgeOrigin: _TypeAlias = EdgeOrigin  # noqa: Y015
+
 @_typing.final
 class RelateRequest(_message.Message):
     """Request for `Relate`."""
@@ -207,6 +239,34 @@ class DeleteEdgesRequest(_message.Message):
 Global___DeleteEdgesRequest: _TypeAlias = DeleteEdgesRequest  # noqa: Y015
 
 @_typing.final
+class DeletedEdge(_message.Message):
+    """A relation that was deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EDGE_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    origin: Global___EdgeOrigin.ValueType
+    """Why it was there."""
+    @_builtins.property
+    def edge(self) -> _memory_pb2.Edge:
+        """As it was."""
+
+    def __init__(
+        self,
+        *,
+        edge: _memory_pb2.Edge | None = ...,
+        origin: Global___EdgeOrigin.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["edge", b"edge"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["edge", b"edge", "origin", b"origin"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeletedEdge: _TypeAlias = DeletedEdge  # noqa: Y015
+
+@_typing.final
 class DeleteEdgesResponse(_message.Message):
     """Response of `DeleteEdges`."""
 
@@ -214,21 +274,27 @@ class DeleteEdgesResponse(_message.Message):
 
     DELETED_EDGE_IDS_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
+    DELETED_EDGES_FIELD_NUMBER: _builtins.int
     count: _builtins.int
     """How many there are in `deleted_edge_ids`."""
     @_builtins.property
     def deleted_edge_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Ids of the deleted relations."""
 
+    @_builtins.property
+    def deleted_edges(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeletedEdge]:
+        """The relations as they were, in the order of their ids; `Relate` makes one anew, under another id and as declared."""
+
     def __init__(
         self,
         *,
         deleted_edge_ids: _abc.Iterable[_builtins.int] | None = ...,
         count: _builtins.int = ...,
+        deleted_edges: _abc.Iterable[Global___DeletedEdge] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "deleted_edge_ids", b"deleted_edge_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "deleted_edge_ids", b"deleted_edge_ids", "deleted_edges", b"deleted_edges"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
