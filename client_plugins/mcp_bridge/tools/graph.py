@@ -95,7 +95,7 @@ def graph_tools(desk: Desk) -> list[Tool]:
             graph.delete,
             name="delete_edges",
             title="Delete relations",
-            description="Delete one relation, those of a memory, or from one to another; `relate` makes again what it names.",
+            description="Delete one relation, those of a memory, or from one to another. `relate` makes one anew.",
             annotations=TAKES_AWAY,
         ),
     ]
