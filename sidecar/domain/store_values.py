@@ -11,6 +11,21 @@ from sidecar.domain.memory import Link, Memory, MemoryState, MemoryType, Provena
 
 
 @dataclass(frozen=True, slots=True)
+class LinkWish:
+    """How a new memory is to be related to those near it, once it is embedded.
+
+    Attributes:
+        max_links: Most relations, 1 or more.
+        threshold: Lowest raw cosine, 0 to 1.
+        is_refined: Whether a language model may say more of them.
+    """
+
+    max_links: int
+    threshold: float
+    is_refined: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class NewMemory:
     """A memory to store, with all that goes into the same transaction.
 
@@ -20,6 +35,7 @@ class NewMemory:
         request_key: The caller's key for this request; empty for none. A repeated key returns the first outcome.
         request_digest: Of the request's content; the same key with another digest is refused.
         project: Of the caller, for in-band claims without a session; empty for none.
+        link_wish: None to relate it to nothing by itself.
     """
 
     memory: Memory
@@ -28,6 +44,7 @@ class NewMemory:
     request_key: str = ""
     request_digest: str = ""
     project: str = ""
+    link_wish: LinkWish | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,6 +279,10 @@ class MemoryStore(Protocol):
         """Return the keys of all memories that have a vector of this model, ascending."""
         ...
 
+    async def unlinked_keys(self, model_id: str) -> list[int]:
+        """Return the keys, ascending, of memories that have a vector of this model but are still to be related."""
+        ...
+
     async def embeddings(self, model_id: str, keys: Sequence[int]) -> list[tuple[int, Embedding]]:
         """Return the `(key, (windows, dim))` vectors of those keys that have one, rows L2-normalised."""
         ...

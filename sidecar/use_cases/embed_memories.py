@@ -122,9 +122,12 @@ class EmbedMemories:
     async def run(self) -> None:
         """Work until cancelled. Without a model it ends, and the jobs stay for a later start."""
         await self._semantic.loaded.wait()
-        is_idle = True
+        is_idle, is_caught_up = True, False
         while self._semantic.model_id:
             try:
+                if not is_caught_up:
+                    await self._link_left_over()
+                    is_caught_up = True
                 if is_idle:
                     await self._settle()
                 # Before the queue is read: whatever is stored from here on wakes us again.
@@ -140,6 +143,14 @@ class EmbedMemories:
             if is_idle:
                 await self._semantic.save(after_writes=self._policy.save_after_writes)
                 await self._idle()
+
+    async def _link_left_over(self) -> None:
+        """Relate what was embedded just before the last sidecar ended."""
+        model_id = self._semantic.model_id
+        keys = await self._store.unlinked_keys(model_id)
+        for start in range(0, len(keys), self._policy.batch_size):
+            for key, embedding in await self._store.embeddings(model_id, keys[start : start + self._policy.batch_size]):
+                await self._link(key, embedding)
 
     async def _idle(self) -> None:
         # Jobs that failed become due without anybody waking us. Not `wait_for`: before Python 3.12 it loses a

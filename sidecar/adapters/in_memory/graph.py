@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sidecar.adapters.in_memory.listing import catalog_row
 from sidecar.adapters.in_memory.succession import InMemorySuccessionRows, settle
 from sidecar.adapters.in_memory.tables import Tables
 from sidecar.domain.edge_paths import MAX_EDGES_PER_MEMORY, Direction
@@ -19,7 +20,7 @@ from sidecar.domain.edges import (
     may_auto_link,
 )
 from sidecar.domain.memory import Memory, MemoryState, Relation
-from sidecar.domain.store_values import Edge
+from sidecar.domain.store_values import CatalogRow, Edge, LinkWish
 from sidecar.errors import EdgeNotFoundError, MemoryNotFoundError, SupersessionCircleError
 from sidecar.ports import Clock
 
@@ -67,8 +68,18 @@ class InMemoryGraph:
         }
         return {memory_id: edges[:MAX_EDGES_PER_MEMORY] for memory_id, edges in around.items() if edges}
 
+    async def link_wish(self, key: int) -> tuple[CatalogRow, LinkWish] | None:
+        """See `GraphStore.link_wish`."""
+        wish = self._tables.link_wishes.get(key)
+        return None if wish is None else (catalog_row(self._tables.memories[key]), wish)
+
+    async def end_link_wish(self, key: int) -> None:
+        """See `GraphStore.end_link_wish`."""
+        self._tables.link_wishes.pop(key, None)
+
     async def auto_link(self, key: int, near: Sequence[tuple[int, float]]) -> tuple[Edge, ...]:
         """See `GraphStore.auto_link`."""
+        self._tables.link_wishes.pop(key, None)
         tables, now = self._tables, self._clock.now()
         source = tables.memories.get(key)
         added: list[Edge] = []

@@ -234,6 +234,10 @@ class InMemoryStore(InMemoryDeliveries, InMemoryEvidence, InMemoryReports, InMem
         """See `MemoryStore.embedded_keys`."""
         return np.array(sorted(key for model, key in self._tables.vectors if model == model_id), np.int64)
 
+    async def unlinked_keys(self, model_id: str) -> list[int]:
+        """See `MemoryStore.unlinked_keys`."""
+        return sorted(key for key in self._tables.link_wishes if (model_id, key) in self._tables.vectors)
+
     async def embeddings(self, model_id: str, keys: Sequence[int]) -> list[tuple[int, Embedding]]:
         """See `MemoryStore.embeddings`; ordered by key."""
         vectors = self._tables.vectors
@@ -311,6 +315,8 @@ class InMemoryStore(InMemoryDeliveries, InMemoryEvidence, InMemoryReports, InMem
         tables.first_accessed[memory.key] = memory.accessed_at
         tables.tokens[memory.key] = Counter(new.tokens)
         tables.jobs[memory.key] = Job(0, now, now)
+        if new.link_wish is not None:
+            tables.link_wishes[memory.key] = new.link_wish
         superseded = self._link(memory.id, targets)
         return AddOutcome(
             memory_id=memory.id,

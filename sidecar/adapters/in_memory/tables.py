@@ -12,7 +12,7 @@ from sidecar.domain.exchange import FileRecord
 from sidecar.domain.ledger import Call, Slice
 from sidecar.domain.memory import Memory, MemoryType, Relation
 from sidecar.domain.reinforcement import Evidence
-from sidecar.domain.store_values import AddOutcome, Edge, Forgetting, RecallRecord
+from sidecar.domain.store_values import AddOutcome, Edge, Forgetting, LinkWish, RecallRecord
 from sidecar.domain.validation import ValidationEvent
 from sidecar.ports import Embedding
 
@@ -102,6 +102,7 @@ class Tables:
     kept_recalls: dict[tuple[str, str], KeptRecall] = field(default_factory=dict)
     vectors: dict[tuple[str, int], Embedding] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)
+    link_wishes: dict[int, LinkWish] = field(default_factory=dict)
     model_id: str = ""
     recalls: dict[str, RecallRecord] = field(default_factory=dict)
     usage: list[UsageEntry] = field(default_factory=list)

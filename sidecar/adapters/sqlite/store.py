@@ -15,6 +15,7 @@ from sidecar.adapters.sqlite import (
     embeddings,
     evidence,
     forgetting,
+    graph,
     reading,
     upkeep,
     usage,
@@ -252,6 +253,10 @@ class SqliteStore(SqliteReports, SqliteMaintenance):
     async def embedded_keys(self, model_id: str) -> Keys:
         """See `MemoryStore.embedded_keys`."""
         return await self._readers.run(partial(embeddings.embedded_keys, model_id=model_id))
+
+    async def unlinked_keys(self, model_id: str) -> list[int]:
+        """See `MemoryStore.unlinked_keys`."""
+        return await self._readers.run(partial(graph.unlinked_keys, model_id=model_id))
 
     async def embeddings(self, model_id: str, keys: Sequence[int]) -> list[tuple[int, Embedding]]:
         """See `MemoryStore.embeddings`."""

@@ -16,3 +16,12 @@ CREATE TABLE recall_requests (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX recall_requests_created ON recall_requests (created_at);
+
+-- How memories are to be related by themselves once they are embedded; a row goes when that is done. Apart from the jobs to
+-- embed them, which end before, and which another model begins anew.
+CREATE TABLE link_wishes (
+    key INTEGER PRIMARY KEY REFERENCES memories (key) ON DELETE CASCADE,
+    max_links INTEGER NOT NULL,
+    threshold REAL NOT NULL,
+    is_refined INTEGER NOT NULL
+) STRICT;
