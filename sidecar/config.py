@@ -169,7 +169,8 @@ class Settings:
     index_save_after_writes: int = _setting(1000, "The vector index is saved after so many changes.", least=1)
 
     # --- recall
-    default_results: int = _setting(5, "Memories that a recall returns unless it says how many.", least=1, most=100)
+    # An agent must be shown all of what it gets, with related memories, within what its client does not cut.
+    default_results: int = _setting(5, "Memories that a recall returns unless it says how many.", least=1, most=20)
     recall_floor: float = _setting(FLOOR, "Memories less relevant than this are not returned.", most=1)
     candidates: int = _setting(100, "Memories that each way of finding proposes.", least=1, most=10_000)
     word_posting_budget: int = _setting(
