@@ -108,6 +108,12 @@ def graph_response(view: GraphView, *, is_drawn: bool) -> pb.InspectGraphRespons
         paths=[_path(path) for path in view.paths],
         truncated=view.truncated,
         mermaid=mermaid(view) if is_drawn else "",
+        stats=pb.GraphStats(
+            node_count=view.stats.node_count,
+            edge_count=view.stats.edge_count,
+            path_count=view.stats.path_count,
+            deepest=view.stats.deepest,
+        ),
     )
 
 
@@ -115,6 +121,7 @@ def _path(path: GraphPath) -> pb.GraphPath:
     return pb.GraphPath(
         node_ids=path.memory_ids,
         relations=[enums.RELATION_NUMBERS[relation] for relation in path.relations],
+        edge_ids=path.edge_ids,
         total_weight=path.total_weight,
         relevance=path.relevance,
     )

@@ -409,6 +409,7 @@ class GraphPath(_message.Message):
     RELATIONS_FIELD_NUMBER: _builtins.int
     TOTAL_WEIGHT_FIELD_NUMBER: _builtins.int
     RELEVANCE_FIELD_NUMBER: _builtins.int
+    EDGE_IDS_FIELD_NUMBER: _builtins.int
     total_weight: _builtins.float
     """Product of the weights, 0 to 1."""
     relevance: _builtins.float
@@ -421,6 +422,10 @@ class GraphPath(_message.Message):
     def relations(self) -> _containers.RepeatedScalarFieldContainer[_memory_pb2.Relation.ValueType]:
         """The relations between them, one fewer."""
 
+    @_builtins.property
+    def edge_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Ids of these relations."""
+
     def __init__(
         self,
         *,
@@ -428,16 +433,51 @@ class GraphPath(_message.Message):
         relations: _abc.Iterable[_memory_pb2.Relation.ValueType] | None = ...,
         total_weight: _builtins.float = ...,
         relevance: _builtins.float | None = ...,
+        edge_ids: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_relevance", b"_relevance", "relevance", b"relevance"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_relevance", b"_relevance", "node_ids", b"node_ids", "relations", b"relations", "relevance", b"relevance", "total_weight", b"total_weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_relevance", b"_relevance", "edge_ids", b"edge_ids", "node_ids", b"node_ids", "relations", b"relations", "relevance", b"relevance", "total_weight", b"total_weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__relevance: _TypeAlias = _typing.Literal["relevance"]  # noqa: Y015
     _WhichOneofArgType__relevance: _TypeAlias = _typing.Literal["_relevance", b"_relevance"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__relevance) -> _WhichOneofReturnType__relevance | None: ...
 
 Global___GraphPath: _TypeAlias = GraphPath  # noqa: Y015
+
+@_typing.final
+class GraphStats(_message.Message):
+    """How much is shown."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_COUNT_FIELD_NUMBER: _builtins.int
+    EDGE_COUNT_FIELD_NUMBER: _builtins.int
+    PATH_COUNT_FIELD_NUMBER: _builtins.int
+    DEEPEST_FIELD_NUMBER: _builtins.int
+    node_count: _builtins.int
+    """How many nodes."""
+    edge_count: _builtins.int
+    """How many relations."""
+    path_count: _builtins.int
+    """How many paths."""
+    deepest: _builtins.int
+    """The largest depth of a node."""
+    def __init__(
+        self,
+        *,
+        node_count: _builtins.int = ...,
+        edge_count: _builtins.int = ...,
+        path_count: _builtins.int = ...,
+        deepest: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deepest", b"deepest", "edge_count", b"edge_count", "node_count", b"node_count", "path_count", b"path_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GraphStats: _TypeAlias = GraphStats  # noqa: Y015
 
 @_typing.final
 class InspectGraphResponse(_message.Message):
@@ -451,6 +491,7 @@ class InspectGraphResponse(_message.Message):
     PATHS_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
     MERMAID_FIELD_NUMBER: _builtins.int
+    STATS_FIELD_NUMBER: _builtins.int
     origin_id: _builtins.str
     """Where it was looked from."""
     mermaid: _builtins.str
@@ -471,6 +512,10 @@ class InspectGraphResponse(_message.Message):
     def truncated(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Which of the three lists was cut; empty if none."""
 
+    @_builtins.property
+    def stats(self) -> Global___GraphStats:
+        """How much is shown."""
+
     def __init__(
         self,
         *,
@@ -480,10 +525,11 @@ class InspectGraphResponse(_message.Message):
         paths: _abc.Iterable[Global___GraphPath] | None = ...,
         truncated: _abc.Iterable[_builtins.str] | None = ...,
         mermaid: _builtins.str = ...,
+        stats: Global___GraphStats | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["stats", b"stats"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["edges", b"edges", "mermaid", b"mermaid", "nodes", b"nodes", "origin_id", b"origin_id", "paths", b"paths", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["edges", b"edges", "mermaid", b"mermaid", "nodes", b"nodes", "origin_id", b"origin_id", "paths", b"paths", "stats", b"stats", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
