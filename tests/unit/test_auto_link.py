@@ -166,3 +166,27 @@ async def test_memory_that_a_restart_overtook_unrelated_is_related() -> None:
     async with working(await started_again(before)) as parts:
         assert await until_related(parts, wished) == {near.outcome.memory_id}
         assert await parts.store.unlinked_keys(parts.semantic.model_id) == []
+
+
+async def test_who_waits_is_told_when_the_memory_is_related_and_not_before() -> None:
+    """It can be found a moment earlier; an answer then would lack the relations."""
+    parts = Linked()
+    near = await parts.remember("the mast is painted in spring", is_waiting=False)
+    reached, go_on = asyncio.Event(), asyncio.Event()
+    link_wish = parts.store.link_wish
+
+    async def slowly(key: int) -> object:
+        reached.set()
+        await go_on.wait()
+        return await link_wish(key)
+
+    parts.store.link_wish = slowly  # type: ignore[assignment, method-assign]
+    async with working(parts):
+        await reached.wait()
+        key = (await parts.store.get(CALLER.owner, near.outcome.memory_id)).key
+        assert await parts.semantic.holds(key)
+        waiting = asyncio.create_task(parts.embedding.wait_for(key))
+        done, _ = await asyncio.wait([waiting], timeout=0.05)
+        assert not done
+        go_on.set()
+        assert await waiting
