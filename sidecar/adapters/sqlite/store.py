@@ -12,6 +12,7 @@ import apsw
 from sidecar.adapters.sqlite import coverage, embeddings, evidence, forgetting, reading, upkeep, usage, words
 from sidecar.adapters.sqlite.connection import open_writer, storage_error
 from sidecar.adapters.sqlite.forgetting import ForgetMemories
+from sidecar.adapters.sqlite.llm_ledger import SqliteLlmLedger
 from sidecar.adapters.sqlite.maintenance_store import SqliteMaintenance
 from sidecar.adapters.sqlite.migration import find_version, migrate, shipped_migrations
 from sidecar.adapters.sqlite.readers import Readers
@@ -69,6 +70,7 @@ class SqliteStore(SqliteReports, SqliteMaintenance):
         self._clock = clock
         self._writer = writer
         self._readers = Readers(path)
+        self.llm_ledger = SqliteLlmLedger(self._writer, self._readers)
         self._loading = loading
         self._statistics = loading.statistics
         self._posting_budget = posting_budget
