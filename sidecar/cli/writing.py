@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sidecar.api.plain import plain
+from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.cli import rendering, values
 from sidecar.cli.exit_codes import ExitCode
@@ -13,7 +14,7 @@ from sidecar.cli.output import Output
 from sidecar.cli.typed_text import text_of
 from sidecar.domain.display import one_line
 from sidecar.domain.ids import is_memory_id
-from sidecar.domain.memory import DEFAULT_IMPORTANCE, MemoryType, Provenance
+from sidecar.domain.memory import MemoryType, Provenance
 from sidecar.domain.namespace import project_namespace
 from sidecar.errors import InvalidInputError
 
@@ -32,7 +33,10 @@ def remember(
     context: typer.Context,
     *,
     text: Annotated[list[str], typer.Argument(help="What to remember; `-` reads it from stdin.", metavar="TEXT…")],
-    kind: Annotated[MemoryType, typer.Option("--type", "-t", help="What kind of thing it is.")] = MemoryType.SESSION,
+    kind: Annotated[
+        MemoryType | None,
+        typer.Option("--type", "-t", help="What kind of thing it is.", show_default="setting remember_type"),
+    ] = None,
     namespace: Annotated[
         str,
         typer.Option(
@@ -44,8 +48,16 @@ def remember(
         ),
     ] = "",
     importance: Annotated[
-        float, typer.Option("--importance", "-i", min=0.0, max=1.0, help="How much it matters.")
-    ] = DEFAULT_IMPORTANCE,
+        float | None,
+        typer.Option(
+            "--importance",
+            "-i",
+            min=0.0,
+            max=1.0,
+            help="How much it matters.",
+            show_default="setting remember_importance",
+        ),
+    ] = None,
     supersedes: Annotated[
         list[str] | None, typer.Option("--supersedes", metavar="ID", help="A memory that this one replaces.")
     ] = None,
@@ -65,7 +77,7 @@ def remember(
     call = Invocation.of(context, home, is_json=as_json)
     request = service.RememberRequest(
         content=text_of(text, what="content"),
-        memory_type=values.memory_type(kind),
+        memory_type=values.memory_type(kind) if kind else pb.MEMORY_TYPE_UNSPECIFIED,
         namespace=values.namespace(namespace),
         importance=importance,
         links=values.links_of(supersedes=supersedes, derived_from=derived_from, relates_to=relates_to),

@@ -26,7 +26,7 @@ from sidecar.domain.context import (
 )
 from sidecar.domain.fencing import Fence, reads_like_instructions
 from sidecar.domain.ids import find_memory_ids, memory_id
-from sidecar.domain.memory import Memory, MemoryType, Provenance
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Memory, MemoryType, Provenance
 from sidecar.domain.text import normalise
 from sidecar.errors import InvalidInputError
 
@@ -146,7 +146,7 @@ def test_budget_ids_and_accounts(memories: list[Memory], budget: int, max_rules:
     assert built.tokens_used <= budget
     assert counter.count(built.markdown) <= built.tokens_used + built.golden_tokens
     assert find_memory_ids(built.markdown) == built.memory_ids
-    rules = {m.id for m in memories if m.is_golden_rule}
+    rules = {m.id for m in memories if m.is_golden_from(GOLDEN_CONFIDENCE)}
     assert len(rules & set(built.memory_ids)) == min(max_rules, len(rules))
     accounted = [*built.memory_ids, *built.dropped_ids, *built.overflow_ids]
     assert sorted(accounted) == sorted(m.id for m in memories)

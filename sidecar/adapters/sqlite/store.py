@@ -31,7 +31,7 @@ from sidecar.domain.evidence import (
     TranscriptCursor,
     UsageEvent,
 )
-from sidecar.domain.memory import Memory
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Memory
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.recall import MemoryFilter
 from sidecar.domain.store_values import (
@@ -152,6 +152,7 @@ class SqliteStore(SqliteReports, SqliteMaintenance):
         is_forced: bool,
         is_purge: bool,
         request: RequestKey | None = None,
+        golden_from: float = GOLDEN_CONFIDENCE,
     ) -> Forgetting:
         """See `MemoryStore.forget`."""
         return await self._writer.run(
@@ -161,6 +162,7 @@ class SqliteStore(SqliteReports, SqliteMaintenance):
                 is_forced=is_forced,
                 is_purge=is_purge,
                 request=request,
+                golden_from=golden_from,
                 now=self._clock.now(),
                 statistics=self._statistics,
                 empty_journal=self._writer.empty_journal,
