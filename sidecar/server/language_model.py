@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sidecar.client.trusted_files import read_private_file
 from sidecar.config import Settings
+from sidecar.domain.judgement import JudgeKind
 from sidecar.domain.llm import LlmProvider, LlmSpending, LlmStatus
 from sidecar.errors import InvalidInputError, UntrustedPathError
 from sidecar.ports import Clock, LlmLedger, Redactor
@@ -50,11 +51,13 @@ def set_up_llm(settings: Settings, *, ledger: LlmLedger, redactor: Redactor, clo
     """Return the language model; call it within the event loop that asks it.
 
     Raises:
-        InvalidInputError: If provider, URL or model do not fit together.
+        InvalidInputError: If provider, URL or model do not fit together, or the language model is to judge but off.
     """
     budget = policies.llm_budget(settings)
     provider = LlmProvider(settings.llm)
     if provider is LlmProvider.OFF:
+        if settings.judge == JudgeKind.LLM:
+            raise InvalidInputError("judge", settings.judge, "`local`, or a language model named by the setting `llm`")
         return LlmSetUp(None, LlmStatus(None, budget, LlmSpending()))
     # The HTTP library takes a tenth of a second to import: for those alone who ask a model.
     from sidecar.adapters.llm.choose import load_language_model  # noqa: PLC0415
