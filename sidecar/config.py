@@ -17,12 +17,13 @@ from typing import Any, Final
 from sidecar.client.endpoint import HOME_VARIABLE, DataFolder, resolve_home
 from sidecar.domain.confidence import FAILURE_FACTOR, FALL_BACK_BELOW
 from sidecar.domain.context import CHARACTERS_PER_TOKEN, HALF_LIFE_DAYS, OWN_PROJECT_FACTOR
+from sidecar.domain.edge_paths import RELATION_WEIGHTS
 from sidecar.domain.expansion import DEFAULT_DECAY, DEFAULT_DEPTH
 from sidecar.domain.graph_view import DEFAULT_GRAPH_DEPTH
 from sidecar.domain.health_report import LOW_CONFIDENCE
 from sidecar.domain.judgement import JudgeKind
 from sidecar.domain.llm import LlmProvider
-from sidecar.domain.memory import DEFAULT_CONFIDENCE, DEFAULT_IMPORTANCE, GOLDEN_CONFIDENCE, MemoryType
+from sidecar.domain.memory import DEFAULT_CONFIDENCE, DEFAULT_IMPORTANCE, GOLDEN_CONFIDENCE, MemoryType, Relation
 from sidecar.domain.relevance import FLOOR
 from sidecar.domain.setting import ENVIRONMENT_PREFIX, Setting, Value
 from sidecar.domain.setting import described as _setting
@@ -120,6 +121,21 @@ class Settings:
     )
     relation_decay: float = _setting(DEFAULT_DECAY, "What is left of the relevance after each relation.", most=1)
 
+    weight_supersedes: float = _setting(
+        RELATION_WEIGHTS[Relation.SUPERSEDES], "What `supersedes` passes on of a memory's relevance.", most=1
+    )
+    weight_caused_by: float = _setting(
+        RELATION_WEIGHTS[Relation.CAUSED_BY], "What `caused_by` passes on of a memory's relevance.", most=1
+    )
+    weight_derived_from: float = _setting(
+        RELATION_WEIGHTS[Relation.DERIVED_FROM], "What `derived_from` passes on of a memory's relevance.", most=1
+    )
+    weight_relates_to: float = _setting(
+        RELATION_WEIGHTS[Relation.RELATES_TO], "What `relates_to` passes on of a memory's relevance.", most=1
+    )
+    weight_contradicts: float = _setting(
+        RELATION_WEIGHTS[Relation.CONTRADICTS], "What `contradicts` passes on of a memory's relevance.", most=1
+    )
     relate_weight: float = _setting(1.0, "Weight of a relation that is made without one.", most=1)
 
     # --- contexts

@@ -1,6 +1,6 @@
 """Commands that change what is stored: remember, forget, restore."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -29,6 +29,19 @@ _WHY_SKIPPED = {
 }
 
 
+ImportanceOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--importance",
+        "-i",
+        min=0.0,
+        max=1.0,
+        help="How much it matters.",
+        show_default="setting remember_importance",
+    ),
+]
+
+
 def remember(
     context: typer.Context,
     *,
@@ -47,17 +60,7 @@ def remember(
             show_default="this folder's project",
         ),
     ] = "",
-    importance: Annotated[
-        float | None,
-        typer.Option(
-            "--importance",
-            "-i",
-            min=0.0,
-            max=1.0,
-            help="How much it matters.",
-            show_default="setting remember_importance",
-        ),
-    ] = None,
+    importance: ImportanceOption = None,
     supersedes: Annotated[
         list[str] | None, typer.Option("--supersedes", metavar="ID", help="A memory that this one replaces.")
     ] = None,
@@ -89,15 +92,16 @@ def remember(
     if call.output.is_json:
         call.output.document(plain(answer))
         return
-    call.output.line(answer.memory_id)
-    if answer.deduplicated:
-        call.output.note("It was known already; nothing was changed.")
-    else:
-        call.output.note(f"Stored in {values.namespace(namespace) or project_namespace(project_here())}.")
-    if answer.redactions:
-        call.output.note(f"Secrets were taken out of the text: {rendering.redactions(list(answer.redactions))}.")
+    _show_stored(call.output, answer, values.namespace(namespace) or project_namespace(project_here()))
     if wait and not answer.indexed:
         call.output.note("It is stored, but not yet found by its meaning; `sidecar status` says what it waits for.")
+
+
+def _show_stored(output: Output, answer: service.RememberResponse, namespace: str) -> None:
+    output.line(answer.memory_id)
+    output.note("It was known already; nothing was changed." if answer.deduplicated else f"Stored in {namespace}.")
+    if answer.redactions:
+        output.note(f"Secrets were taken out of the text: {rendering.redactions(list(answer.redactions))}.")
 
 
 def forget(

@@ -61,6 +61,7 @@ def graph_query(request: pb.InspectGraphRequest, defaults: GraphDefaults) -> Gra
         relations=RelationChoice(enums.relations(request.relations, field_name="relations")),
         is_scored=request.include_scores if request.HasField("include_scores") else True,
         decay=request.decay_factor if request.HasField("decay_factor") else defaults.decay,
+        relation_weights=defaults.relation_weights,
     )
 
 

@@ -5,16 +5,17 @@ started the sidecar, and everything but the language model works without.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sidecar.adapters.judges.choose import choose_judge
 from sidecar.client.trusted_files import read_private_file
 from sidecar.config import Settings
 from sidecar.domain.judgement import JudgeKind
 from sidecar.domain.llm import LlmProvider, LlmSpending, LlmStatus
 from sidecar.errors import InvalidInputError, UntrustedPathError
-from sidecar.ports import Clock, LlmLedger, Redactor
+from sidecar.ports import Clock, Judge, LlmLedger, Redactor
 from sidecar.server import policies
 from sidecar.use_cases.spend_llm import SpendLlm
 
@@ -79,6 +80,23 @@ def set_up_llm(settings: Settings, *, ledger: LlmLedger, redactor: Redactor, clo
     assert model is not None, "a provider is named"
     spend = SpendLlm(model=model, ledger=ledger, redactor=redactor, budget=budget, clock=clock)
     return LlmSetUp(spend, LlmStatus(endpoint, budget, LlmSpending()))
+
+
+def pick_judge(settings: Settings, llm: LlmSetUp, *, local: Callable[[], Judge], clock: Clock) -> Judge | None:
+    """Return the judge that the settings name.
+
+    None if that is the language model and it cannot be asked; `LlmSetUp.problems` says why.
+
+    Args:
+        settings: Those that `set_up_llm` took.
+        llm: The language model.
+        local: Makes the local judge.
+        clock: For chance.
+    """
+    kind = JudgeKind(settings.judge)
+    if kind is JudgeKind.LLM and llm.model is None:
+        return None
+    return choose_judge(kind, local=local, model=llm.model, clock=clock, max_bytes=settings.judge_llm_bytes)
 
 
 def _key_in_file(name: str) -> str:

@@ -2,9 +2,10 @@
 
 from sidecar.config import Settings
 from sidecar.domain.confidence import ConfidenceRules
+from sidecar.domain.edge_paths import RelationWeights
 from sidecar.domain.health_report import HealthQuery
 from sidecar.domain.llm import LlmBudget
-from sidecar.domain.memory import MemoryType
+from sidecar.domain.memory import MemoryType, Relation
 from sidecar.domain.supersession import SupersessionRules
 from sidecar.use_cases.activity import ActivityPolicy
 from sidecar.use_cases.auto_link import AutoLinkPolicy
@@ -43,8 +44,22 @@ def recall_policy(settings: Settings) -> RecallPolicy:
 def expand_policy(settings: Settings) -> ExpandPolicy:
     """Return how far a recall looks for related memories."""
     return ExpandPolicy(
-        max_depth=settings.expand_depth, max_expanded=settings.expand_max, decay=settings.relation_decay
+        max_depth=settings.expand_depth,
+        max_expanded=settings.expand_max,
+        decay=settings.relation_decay,
+        relation_weights=relation_weights(settings),
     )
+
+
+def relation_weights(settings: Settings) -> RelationWeights:
+    """Return how much of a memory's relevance each relation passes on."""
+    return {
+        Relation.SUPERSEDES: settings.weight_supersedes,
+        Relation.CAUSED_BY: settings.weight_caused_by,
+        Relation.DERIVED_FROM: settings.weight_derived_from,
+        Relation.RELATES_TO: settings.weight_relates_to,
+        Relation.CONTRADICTS: settings.weight_contradicts,
+    }
 
 
 def auto_link_policy(settings: Settings) -> AutoLinkPolicy:
@@ -59,7 +74,7 @@ def auto_link_policy(settings: Settings) -> AutoLinkPolicy:
 
 def graph_defaults(settings: Settings) -> GraphDefaults:
     """Return how far looking at the graph goes."""
-    return GraphDefaults(max_depth=settings.graph_depth, decay=settings.relation_decay)
+    return GraphDefaults(settings.graph_depth, settings.relation_decay, relation_weights(settings))
 
 
 def validation_policy(settings: Settings) -> ValidationPolicy:

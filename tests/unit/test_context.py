@@ -4,7 +4,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -384,3 +384,14 @@ def test_bad_requests_are_refused() -> None:
             Fence(marker, NOW, 10)
     with pytest.raises(InvalidInputError):
         ContextRequest(NOW, MARKER, token_budget=-1)
+
+
+def test_figures_are_the_requests() -> None:
+    """As settings name them: the half life, what the own project counts for, and what is a golden rule."""
+    own, other = memory(1, importance=0.5), memory(2, importance=0.5, namespace="global")
+    request = replace(REQUEST, half_life_days=3.0, own_project_factor=5.0)
+    scores = [context_score(ContextCandidate(each), request) for each in (own, other)]
+    assert scores == [pytest.approx(1.25), pytest.approx(0.25)]
+    sure = memory(3, confidence=0.6)
+    assert build([sure]).golden_tokens == 0
+    assert build([sure], replace(REQUEST, golden_confidence=0.6)).golden_tokens > 0
