@@ -127,7 +127,7 @@ def redactions(found: "list[pb.Redaction]") -> str:
 
 def language_model(status: admin.LanguageModelStatus) -> str:
     """Return which language model is asked, where, and what that costs."""
-    if status.state == admin.PART_STATE_OFF:
+    if not status.host:
         return "off, nothing is sent anywhere"
     where = "on this machine" if status.local else "REMOTE: texts leave this machine"
     parts = [

@@ -144,7 +144,7 @@ def _status_response(identity: Identity, status: Status) -> pb.GetStatusResponse
             free_bytes=status.store.free_bytes,
         ),
         counters=status.counters,
-        language_model=_language_model_status(status.llm),
+        language_model=language_model_status(status.llm),
     )
 
 
@@ -161,7 +161,8 @@ def _embedder_status(status: Status) -> pb.EmbedderStatus:
     )
 
 
-def _language_model_status(status: LlmStatus) -> pb.LanguageModelStatus:
+def language_model_status(status: LlmStatus) -> pb.LanguageModelStatus:
+    """Return whom texts are sent to, and what that costs."""
     message = pb.LanguageModelStatus(
         state=pb.PART_STATE_OFF,
         calls_today=status.spent_today.calls,
