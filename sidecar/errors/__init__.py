@@ -12,6 +12,14 @@ from sidecar.errors.availability import (
     UnavailableError,
 )
 from sidecar.errors.base import DOMAIN, SidecarError
+from sidecar.errors.client_config import (
+    ClientConfigChangedError,
+    ClientConfigError,
+    ClientConfigMalformedError,
+    ClientConfigOccupiedError,
+    ClientConfigReadOnlyError,
+    ClientConfigUneditableError,
+)
 from sidecar.errors.faults import CallFailedError, EmbeddingFailedError, IndexRowError, InternalError
 from sidecar.errors.input import (
     ContentTooLargeError,
@@ -50,6 +58,12 @@ __all__ = [
     "DOMAIN",
     "AlreadyRunningError",
     "CallFailedError",
+    "ClientConfigChangedError",
+    "ClientConfigError",
+    "ClientConfigMalformedError",
+    "ClientConfigOccupiedError",
+    "ClientConfigReadOnlyError",
+    "ClientConfigUneditableError",
     "ContentTooLargeError",
     "DeadlineError",
     "DisputeNotFoundError",
