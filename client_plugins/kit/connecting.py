@@ -115,6 +115,7 @@ class Connector:
         except SidecarError:
             for change in reversed(done):
                 self._write(Change(change.edit, ConfigFile.read(change.edit.path), change.file.content))
+                remove_empty_folders([Path(folder) for folder in files[str(change.edit.path)].folders])
             self._journal.keep(remembered)
             raise
         return changes
@@ -128,9 +129,9 @@ class Connector:
             if change.is_needed:
                 self._journal.back_up(change.file)
                 self._write(change)
-            record = remembered.files.get(str(change.edit.path))
-            if record is not None:
-                remove_empty_folders([Path(folder) for folder in record.folders])
+        # Only now: several files may lie in one of them.
+        for record in remembered.files.values():
+            remove_empty_folders([Path(folder) for folder in record.folders])
         self._journal.keep(replace(remembered, files={}))
         return changes
 

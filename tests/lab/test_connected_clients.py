@@ -1,6 +1,5 @@
 """Real clients that were set up with `sidecar connect` and nothing else recall through the real sidecar."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -11,7 +10,7 @@ import pytest
 from sidecar.api.v1 import memory_service_pb2 as pb
 from sidecar.api.v1.memory_pb2 import CallContext
 from tests.e2e.running import ROOT, running_sidecar, wait_until_embedded
-from tests.lab.client_run import ClientRun, find_client
+from tests.lab.client_run import ClientRun, find_client, run_program
 from tests.lab.codex import CodexToolMode
 
 pytestmark = pytest.mark.lab
@@ -42,9 +41,7 @@ def test_connected_claude_code_recalls(claude_code: Callable[..., ClientRun], tm
 
     def connect(env: Mapping[str, str]) -> None:
         sidecar("--home", str(home), "connect", "claude-code", hooks, env=env, cwd=project)
-        listed = subprocess.run(
-            [str(find_client("claude")), "mcp", "list"], env=dict(env), cwd=project, capture_output=True, text=True
-        )
+        listed = run_program([str(find_client("claude")), "mcp", "list"], env=env, cwd=project, timeout_s=60)
         assert "memory: " in listed.stdout
         assert "Connected" in listed.stdout
 
@@ -59,7 +56,7 @@ def test_connected_claude_code_recalls(claude_code: Callable[..., ClientRun], tm
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("mode", [CodexToolMode.CODE, CodexToolMode.DIRECT])
 def test_connected_codex_recalls(codex: Callable[..., ClientRun], tmp_path: Path, mode: CodexToolMode) -> None:
-    """The same with Codex, whose configuration keeps what was in it; strict configuration rejects what it cannot use."""
+    """The same with Codex, whose configuration keeps what was in it and is read strictly."""
     home, project = tmp_path / "home", tmp_path / "work" / "harbour"
     project.mkdir(parents=True)
 
@@ -112,4 +109,4 @@ def test_disconnected_clients_are_as_they_were(
     ]
     assert texts
     assert not [text for text in texts if "mcp_servers.memory" in text or '"memory"' in text or "hooks/run.py" in text]
-    assert os.path.exists(tmp_path / "claude_code" / ".claude" / ".claude.json")
+    assert (tmp_path / "claude_code" / ".claude" / ".claude.json").exists()

@@ -102,7 +102,14 @@ def without_table(text: str, path: TomlPath, *, comment: str = "") -> str:
         _delete(document, path)
     except (TOMLKitError, TypeError, KeyError) as error:
         raise UneditableError from error
-    return _checked(tomlkit.dumps(document), expected)
+    left = tomlkit.dumps(document).splitlines(keepends=True)
+    # tomlkit takes the comment for the end of the table above it.
+    ends = [at for at in range(1, len(left) + 1) if _ends_with_comment(left[:at], comment)]
+    if ends:
+        head = left[: ends[-1]]
+        _drop_comment(head, comment)
+        left = head + left[ends[-1] :]
+    return _checked("".join(left), expected)
 
 
 def _without_blocks(text: str, path: TomlPath, comment: str) -> str:
@@ -129,11 +136,15 @@ def _without_blocks(text: str, path: TomlPath, comment: str) -> str:
 
 def _drop_comment(lines: list[str], comment: str) -> None:
     """Take the lines of our comment, and the empty one above it, off the end."""
-    ours = _comment_lines(comment).splitlines()
-    if ours and [line.rstrip("\r\n") for line in lines[-len(ours) :]] == ours:
-        del lines[-len(ours) :]
+    if _ends_with_comment(lines, comment):
+        del lines[-len(comment.splitlines()) :]
         if lines and not lines[-1].strip():
             del lines[-1]
+
+
+def _ends_with_comment(lines: list[str], comment: str) -> bool:
+    ours = _comment_lines(comment).splitlines()
+    return bool(ours) and [line.rstrip("\r\n") for line in lines[-len(ours) :]] == ours
 
 
 def _is_between_blocks(line: str) -> bool:
