@@ -11,6 +11,8 @@ from client_plugins.claude_code.locate import CONFIG_FOLDER_VARIABLE
 from client_plugins.kit.client_setup import FileEdit, Scope, SetupContext
 from client_plugins.kit.config_edit.editors import JsonEditor
 from client_plugins.kit.setup_parts import (
+    PLUGIN,
+    PLUGIN_NOTE,
     configured_folder,
     find_json_server,
     grouped_hooks,
@@ -65,6 +67,9 @@ class ClaudeCodeSetup:
                 f"{CONFIG_FOLDER_VARIABLE} is set: name that folder as `claude_config_dir` in "
                 f"{context.data_home / 'config.toml'} too, or else its transcripts may not be read."
             )
+        settings = configured_folder(context, CONFIG_FOLDER_VARIABLE, _FOLDER) / _SETTINGS
+        if json_setting(settings, "enabledPlugins", PLUGIN) is True:
+            notes.append(PLUGIN_NOTE)
         if self._has_auto_memory(context):
             notes.append(
                 "Claude Code keeps notes of its own too (auto memory, in projects/<project>/memory). They stay apart "

@@ -16,7 +16,15 @@ from client_plugins.kit.client_setup import (
 )
 from client_plugins.kit.config_edit.editors import JsonEditor, TomlEditor
 from client_plugins.kit.config_edit.toml_text import toml_value
-from client_plugins.kit.setup_parts import SERVER_WHAT, configured_folder, grouped_hooks, is_on_path, toml_setting
+from client_plugins.kit.setup_parts import (
+    PLUGIN,
+    PLUGIN_NOTE,
+    SERVER_WHAT,
+    configured_folder,
+    grouped_hooks,
+    is_on_path,
+    toml_setting,
+)
 
 HOME_VARIABLE: Final = "CODEX_HOME"
 _FOLDER: Final = ".codex"
@@ -74,6 +82,8 @@ class CodexSetup:
         if context.scope is Scope.PROJECT:
             notes.append("Codex reads a project's .codex folder only if the project is trusted.")
         user_config = configured_folder(context, HOME_VARIABLE, _FOLDER) / _CONFIG
+        if toml_setting(user_config, "plugins", PLUGIN, "enabled") is True:
+            notes.append(PLUGIN_NOTE)
         if toml_setting(user_config, "features", "memories") is True:
             notes.append(
                 "Codex keeps memories of its own too (`[features] memories = true`). They stay apart from these, and "

@@ -130,8 +130,8 @@ class Connector:
                 self._journal.back_up(change.file)
                 self._write(change)
         # Only now: several files may lie in one of them.
-        for record in remembered.files.values():
-            remove_empty_folders([Path(folder) for folder in record.folders])
+        folders = {Path(folder) for record in remembered.files.values() for folder in record.folders}
+        remove_empty_folders(sorted(folders, key=lambda folder: len(folder.parts)))
         self._journal.keep(replace(remembered, files={}))
         return changes
 

@@ -26,6 +26,9 @@ from client_plugins.kit.config_edit.toml_text import TomlSyntaxError, toml_value
 from sidecar.api.plain import JsonValue
 from sidecar.errors import ClientConfigError, InvalidInputError, StorageError
 
+PLUGIN: Final = "memory-sidecar@memory-sidecar"
+"""Our plugin for Claude Code and Codex, as they call it once it is installed from its folder."""
+PLUGIN_NOTE: Final = f"The plugin {PLUGIN} is enabled too: keep one of the two, or every hook runs twice."
 SERVER_WHAT: Final = f"an MCP server named {SERVER_NAME!r}"
 _SERVERS: Final = "mcpServers"
 _TYPE: Final[dict[str, JsonValue]] = {"type": "stdio"}

@@ -89,7 +89,11 @@ def connect(
     call = Invocation.of(context, home, is_json=as_json)
     connector = _connector(call)
     told: list[JsonValue] = []
-    for place in _places(call, client, scope, has_hooks=hooks):
+    places = list(_places(call, client, scope, has_hooks=hooks))
+    for place in places:
+        # All of them first: a file that cannot be changed is told before the first client is connected.
+        connector.plan(place.edits())
+    for place in places:
         edits = place.edits()
         changes = connector.plan(edits) if dry_run else connector.connect(place.connection, edits)
         notes = list(place.setup.notes(place.context))
@@ -116,7 +120,10 @@ def disconnect(
     call = Invocation.of(context, home, is_json=as_json)
     connector = _connector(call)
     told: list[JsonValue] = []
-    for place in _places(call, client, scope, has_hooks=True):
+    places = list(_places(call, client, scope, has_hooks=True))
+    for place in places:
+        connector.plan_disconnect(place.connection, place.edits())
+    for place in places:
         edits = place.edits()
         plan = connector.plan_disconnect if dry_run else connector.disconnect
         changes: list[Change] = plan(place.connection, edits)

@@ -1,6 +1,7 @@
 """A JSON text is changed where it must be and nowhere else."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -13,69 +14,34 @@ from sidecar.api.plain import JsonValue
 OURS: JsonValue = {"command": "/opt/sidecar", "args": ["mcp"]}
 PATH = ("mcpServers", "memory")
 
-# name -> (text, the same with OURS added at PATH)
-LAYOUTS = {
-    "two spaces": (
-        '{\n  "mcpServers": {\n    "x": {}\n  }\n}\n',
-        (
-            '{\n  "mcpServers": {\n    "x": {},\n    "memory": {\n      "command": "/opt/sidecar",\n      "args": ['
-            '\n        "mcp"\n      ]\n    }\n  }\n}\n'
-        ),
-    ),
-    "tabs, no end of line": (
-        '{\n\t"mcpServers": {\n\t\t"x": 1\n\t}\n}',
-        (
-            '{\n\t"mcpServers": {\n\t\t"x": 1,\n\t\t"memory": {\n\t\t\t"command": "/opt/sidecar",\n\t\t\t"args": ['
-            '\t\t\t\t"mcp"\n\t\t\t]\n\t\t}\n\t}\n}'
-        ),
-    ),
-    "one line": (
-        '{"mcpServers": {"x": 1}, "b": 2}',
-        '{"mcpServers": {"x": 1, "memory": {"command": "/opt/sidecar", "args": ["mcp"]}}, "b": 2}',
-    ),
-    "CR LF": (
-        '{\r\n  "mcpServers": {\r\n    "x": 1\r\n  }\r\n}\r\n',
-        (
-            '{\r\n  "mcpServers": {\r\n    "x": 1,\r\n    "memory": {\r\n      "command": "/opt/sidecar",\r\n'
-            '      "args": [\r\n        "mcp"\r\n      ]\r\n    }\r\n  }\r\n}\r\n'
-        ),
-    ),
-    "comments": (
-        '// top\n{\n  "mcpServers": { // ours: {\n    "x": 1 // an x, not "y"\n    /* end } */\n  }\n}',
-        (
-            '// top\n{\n  "mcpServers": { // ours: {\n    "x": 1, // an x, not "y"\n    "memory": {\n'
-            '      "command": "/opt/sidecar",\n      "args": [\n        "mcp"\n      ]\n    }\n    /* end } */\n  }\n}'
-        ),
-    ),
-    "comma at the end": (
-        '{\n  "mcpServers": {\n    "x": 1, // one\n  },\n}\n',
-        (
-            '{\n  "mcpServers": {\n    "x": 1, // one\n    "memory": {\n      "command": "/opt/sidecar",\n      "args": ['
-            '\n        "mcp"\n      ]\n    },\n  },\n}\n'
-        ),
-    ),
-    "a text that looks like comments and brackets": (
-        '{"mcpServers": {"x": "// }, ] /* \\" \\\\"}}',
-        '{"mcpServers": {"x": "// }, ] /* \\" \\\\", "memory": {"command": "/opt/sidecar", "args": ["mcp"]}}}',
-    ),
-    "only a comment inside": (
-        '{\n  "mcpServers": {\n    // none yet\n  }\n}\n',
-        (
-            '{\n  "mcpServers": {\n    // none yet\n    "memory": {\n      "command": "/opt/sidecar",\n      "args": ['
-            '\n        "mcp"\n      ]\n    }\n  }\n}\n'
-        ),
-    ),
-    "the last of two members with one name": (
-        '{"mcpServers": 1, "mcpServers": {"x": 1}}',
-        '{"mcpServers": 1, "mcpServers": {"x": 1, "memory": {"command": "/opt/sidecar", "args": ["mcp"]}}}',
-    ),
+# name -> (text with `,@` or `@` where OURS is added at PATH, one step of indentation, None for a single line)
+LAYOUTS: dict[str, tuple[str, str | None]] = {
+    "two spaces": ('{\n  "mcpServers": {\n    "x": {},@\n  }\n}\n', "  "),
+    "tabs, no end of line": ('{\n\t"mcpServers": {\n\t\t"x": 1,@\n\t}\n}', "\t"),
+    "one line": ('{"mcpServers": {"x": 1,@}, "b": 2}', None),
+    "CR LF": ('{\r\n  "mcpServers": {\r\n    "x": 1,@\r\n  }\r\n}\r\n', "  "),
+    "comments": ('// top\n{\n  "mcpServers": { // {\n    "x": 1, // x, "y"@\n    /* end } */\n  }\n}', "  "),
+    "comma at the end": ('{\n  "mcpServers": {\n    "x": 1, // one@,\n  },\n}\n', "  "),
+    "a text that looks like comments and brackets": ('{"mcpServers": {"x": "// }, ] /* \\" \\\\",@}}', None),
+    "only a comment inside": ('{\n  "mcpServers": {\n    // none yet@\n  }\n}\n', "  "),
+    "the last of two members with one name": ('{"mcpServers": 1, "mcpServers": {"x": 1,@}}', None),
 }
+
+
+def _before_and_after(name: str) -> tuple[str, str]:
+    """Return a layout without and with OURS."""
+    text, step = LAYOUTS[name]
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = json.dumps({"memory": OURS}, indent=step).split("\n")
+    ours = " " + lines[0][1:-1] if step is None else "".join(f"{newline}{step}{line}" for line in lines[1:-1])
+    without = re.sub(r",(?=( // x, \"y\")?@)", "", text) if "one@," not in text else text.replace("@,", "")
+    return without.replace("@", ""), text.replace("@", ours)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_member_is_added_in_the_layout_of_the_file(name: str) -> None:
     """The user sees a few new lines in their own style; taking them out gives the very same text."""
-    before, after = LAYOUTS[name]
+    before, after = _before_and_after(name)
     changed = JsonText.parse(before, allows_comments=True).with_value(PATH, OURS)
     assert changed.text == after
     assert changed.without(PATH).text == before
