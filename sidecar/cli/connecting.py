@@ -24,7 +24,7 @@ from sidecar.cli.exit_codes import ExitCode
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.own_program import own_server
 from sidecar.client import DataFolder
-from sidecar.errors import NotFoundError
+from sidecar.errors import ClientNotFoundError
 
 _ALL = "all"
 
@@ -38,15 +38,6 @@ ScopeOption: TypeAlias = Annotated[
     Scope, typer.Option("--scope", help="`user`: all projects of yours; `project`: this one, for whoever works on it.")
 ]
 DryRunOption: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Only show what would be changed.")]
-
-
-class NoClientFoundError(NotFoundError):
-    """None of the clients seems to be installed."""
-
-    reason = "NO_CLIENT_FOUND"
-
-    def __init__(self) -> None:
-        super().__init__("no client was found; name one, such as `sidecar connect claude-code`, to connect it anyway")
 
 
 @dataclass(frozen=True)
@@ -165,7 +156,7 @@ def _places(call: Invocation, client: str, scope: Scope, *, has_hooks: bool) -> 
         return
     present = [setup for setup in installed_setups().values() if setup.is_present(context)]
     if not present:
-        raise NoClientFoundError
+        raise ClientNotFoundError
     yield from (_Place(setup, context) for setup in present)
 
 

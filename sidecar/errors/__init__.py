@@ -19,6 +19,7 @@ from sidecar.errors.client_config import (
     ClientConfigOccupiedError,
     ClientConfigReadOnlyError,
     ClientConfigUneditableError,
+    ClientNotFoundError,
 )
 from sidecar.errors.faults import CallFailedError, EmbeddingFailedError, IndexRowError, InternalError
 from sidecar.errors.input import (
@@ -64,6 +65,7 @@ __all__ = [
     "ClientConfigOccupiedError",
     "ClientConfigReadOnlyError",
     "ClientConfigUneditableError",
+    "ClientNotFoundError",
     "ContentTooLargeError",
     "DeadlineError",
     "DisputeNotFoundError",

@@ -1,6 +1,15 @@
 """Errors of a client's configuration files, which are the user's: none of them was changed."""
 
-from sidecar.errors.state import StateConflictError
+from sidecar.errors.state import NotFoundError, StateConflictError
+
+
+class ClientNotFoundError(NotFoundError):
+    """None of the clients seems to be installed."""
+
+    reason = "CLIENT_NOT_FOUND"
+
+    def __init__(self) -> None:
+        super().__init__("no client was found; name one, such as `sidecar connect claude-code`, to connect it anyway")
 
 
 class ClientConfigError(StateConflictError):
