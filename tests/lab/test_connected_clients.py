@@ -1,5 +1,7 @@
 """Real clients that were set up with `sidecar connect` and nothing else recall through the real sidecar."""
 
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -7,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from client_plugins.hooks.registration import hook_command
 from sidecar.api.v1 import memory_service_pb2 as pb
-from sidecar.api.v1.memory_pb2 import CallContext
+from sidecar.api.v1.memory_pb2 import MEMORY_TYPE_GOLDEN_RULE, CallContext
 from tests.e2e.running import ROOT, running_sidecar, wait_until_embedded
 from tests.lab.client_run import ClientRun, find_client, run_program
 from tests.lab.codex import CodexToolMode
@@ -79,6 +82,61 @@ def test_connected_codex_recalls(codex: Callable[..., ClientRun], tmp_path: Path
         )
     assert (run.exit_code, run.problems, dict(run.unplayed)) == (0, (), {}), run.stderr
     assert stored in run.stdout
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("client", ["claude-code", "codex"])
+def test_hooks_that_were_connected_deliver_a_briefing(
+    request: pytest.FixtureRequest, tmp_path: Path, client: str
+) -> None:
+    """A golden rule reaches the model before its first answer, though the model asked for nothing."""
+    if not Path(hook_command(client, tmp_path)[-4]).is_file():
+        pytest.skip("the program of the hooks is not part of this checkout yet")
+    run_client: Callable[..., ClientRun] = request.getfixturevalue(client.replace("-", "_"))
+    home, project = tmp_path / "home", tmp_path / "work" / "harbour"
+    project.mkdir(parents=True)
+
+    def connect(env: Mapping[str, str]) -> None:
+        sidecar("--home", str(home), "connect", client, env=env, cwd=project)
+
+    with running_sidecar(home, context=CONTEXT) as connected:
+        rule = pb.RememberRequest(content=FACT, memory_type=MEMORY_TYPE_GOLDEN_RULE)
+        connected.remember(rule)
+        wait_until_embedded(connected)
+        run = run_client([{"say": "Hello."}], {}, connect=connect, prompt="Good morning.", project=project)
+    assert (run.exit_code, run.problems) == (0, ()), run.stderr
+    assert FACT in json.dumps(run.requests[0])
+
+
+@pytest.mark.timeout(300)
+def test_plugin_is_accepted_by_both_clients(
+    claude_code: Callable[..., ClientRun], codex: Callable[..., ClientRun], tmp_path: Path
+) -> None:
+    """Both install it from the folder that comes with us, offline, and list its server."""
+    marketplace, plugin = ROOT / "client_plugins" / "plugin_marketplace", "memory-sidecar@memory-sidecar"
+
+    def installed(program: str, env: Mapping[str, str], *commands: tuple[str, ...]) -> str:
+        shown = ""
+        for command in (("plugin", "marketplace", "add", str(marketplace)), *commands, ("mcp", "list")):
+            run = run_program([str(find_client(program)), *command], env=env, cwd=tmp_path, timeout_s=60)
+            assert run.exit_code == 0, run.stdout + run.stderr
+            shown = run.stdout
+        return shown
+
+    def install_in_claude_code(env: Mapping[str, str]) -> None:
+        validate = ("plugin", "validate", "--strict", str(marketplace / "memory-sidecar"))
+        listed = installed("claude", env, validate, ("plugin", "install", plugin))
+        assert "plugin:memory-sidecar:memory: sidecar mcp" in listed
+
+    def install_in_codex(env: Mapping[str, str]) -> None:
+        assert "sidecar  mcp" in installed("codex", env, ("plugin", "add", plugin))
+
+    on, off = {"features": {"plugins": True}}, ["-c", "features.plugins=false"]
+    runs = (
+        claude_code([{"say": "Hello."}], {}, connect=install_in_claude_code, env={"PATH": os.defpath}),
+        codex([{"say": "Hello."}], {}, connect=install_in_codex, settings=on, extra_args=off),
+    )
+    assert [run.problems for run in runs] == [(), ()]
 
 
 @pytest.mark.timeout(300)
