@@ -114,7 +114,7 @@ class Connector:
                     self._journal.keep(replace(remembered, files=files))
         except SidecarError:
             for change in reversed(done):
-                self._write(Change(change.edit, ConfigFile.read(change.edit.path), change.file.content))
+                self._write(_reverse(change))
                 remove_empty_folders([Path(folder) for folder in files[str(change.edit.path)].folders])
             self._journal.keep(remembered)
             raise
@@ -184,6 +184,15 @@ def planned_change(edit: FileEdit) -> Change:
     # As bytes of the file, so that an unchanged text is the unchanged file.
     after = file.content if edited.text == file.text else file.encoded(edited.text)
     return Change(edit, file, after, edited.created)
+
+
+def _reverse(change: Change) -> Change:
+    """Return the undoing of a change that was just made, which keeps what its client wrote even since then."""
+    file = ConfigFile.read(change.edit.path)
+    if file.content == change.after or file.content is None:
+        return Change(change.edit, file, change.file.content)
+    left = text_without(change.edit, file, change.created)
+    return Change(change.edit, file, None if left is None else file.encoded(left))
 
 
 def text_without(edit: FileEdit, file: ConfigFile, created: tuple[tuple[str, ...], ...]) -> str | None:

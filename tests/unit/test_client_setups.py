@@ -1,6 +1,7 @@
 """What goes into the files of each client, and what its user is told."""
 
 import json
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -217,6 +218,15 @@ def test_command_line_is_quoted_for_its_shell() -> None:
     assert shell_line(["/my v/python", "-I", "x.py"], is_windows=False) == "'/my v/python' -I x.py || exit 0"
     windows = shell_line(["C:\\my v\\python.exe", "-I", "C:\\x.py"], is_windows=True)
     assert windows == '"C:/my v/python.exe" -I C:/x.py'
+
+
+def test_hook_whose_program_is_gone_forbids_nothing(tmp_path: Path) -> None:
+    """Python ends with 2 then, for which clients would refuse every prompt of the user."""
+    command = [sys.executable, "-I", "-S", str(tmp_path / "client_plugins" / "hooks" / "run.py"), "codex"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
+    line = shell_line(command, is_windows=False)
+    outcome = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False)
+    assert (outcome.returncode, outcome.stdout) == (0, b"")
 
 
 def test_unknown_client_is_named_with_those_there_are() -> None:
