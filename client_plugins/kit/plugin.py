@@ -18,7 +18,10 @@ from sidecar.errors import InvalidInputError
 
 ENTRY_POINT_GROUP: Final = "memory_sidecar.clients"
 # Known without installed metadata too, so that a source tree works.
-_BUILT_IN: Final = {"claude-code": "client_plugins.claude_code:PLUGIN"}
+_BUILT_IN: Final = {
+    "claude-code": "client_plugins.claude_code:PLUGIN",
+    "codex": "client_plugins.codex:PLUGIN",
+}
 
 log = logging.getLogger(__name__)
 

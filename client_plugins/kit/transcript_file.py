@@ -15,6 +15,9 @@ from typing import BinaryIO, Final
 
 from sidecar.errors import UntrustedPathError
 
+COMPRESSED_SUFFIX: Final = ".zst"
+"""Of transcripts that their client has compressed; they are read as if they were not."""
+
 MAX_HASHED_BYTES: Final = 1 << 20
 """Of a longer line only this much of its end is hashed, so that checking where reading stands stays cheap."""
 
