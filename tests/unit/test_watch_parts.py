@@ -241,7 +241,7 @@ def test_nobody_takes_the_place_of_a_built_in_client(monkeypatch: pytest.MonkeyP
     """A package that calls itself `claude-code` too would otherwise read all sessions its own way."""
     impostor = EntryPoint("claude-code", "impostor:PLUGIN", plugins.ENTRY_POINT_GROUP)
     monkeypatch.setattr("client_plugins.kit.plugin.entry_points", lambda group: [impostor])
-    assert plugins._targets() == {"claude-code": "client_plugins.claude_code:PLUGIN"}
+    assert plugins._targets()["claude-code"] == "client_plugins.claude_code:PLUGIN"
 
 
 # --- the wire ----------------------------------------------------------------------------------------------------
