@@ -104,7 +104,8 @@ class RolloutState:
     def from_text(cls, text: str) -> "RolloutState":
         """Return what `to_text` returned; the beginning for an empty text, or one that cannot be read."""
         try:
-            return _read(orjson.loads(text)) if text else cls()
+            value = orjson.loads(text) if text else None
+            return _read(value) if isinstance(value, Mapping) else cls()
         except (ValueError, TypeError, IndexError):
             return cls()
 

@@ -74,7 +74,7 @@ class CodexTranscript:
     def message(self, role: str, text: str, **fields: object) -> None:
         """Add a message; `fields` go into the record."""
         kind = "output_text" if role == "assistant" else "input_text"
-        item = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+        item: Json = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
         self.item(item, **fields)
 
     def call(self, name: str, *, namespace: str = "mcp__memory", arguments: object = None, call_id: str = "") -> str:
@@ -119,7 +119,7 @@ class CodexTranscript:
         return call_id
 
     def mcp_end(self, call_id: str, result: Json, *, tool: str = "recall", server: str = "memory") -> None:
-        """Add the event of an MCP call as versions up to 0.149 wrote it: `result` is `{"Ok": ...}` or `{"Err": ...}`."""
+        """Add the event of an MCP call as up to 0.149: `result` is `{"Ok": ...}` or `{"Err": ...}`."""
         invocation = {"server": server, "tool": tool, "arguments": {"query": "deploys"}}
         duration = {"secs": 0, "nanos": 4_000_000}
         self.event("mcp_tool_call_end", call_id=call_id, invocation=invocation, duration=duration, result=result)
