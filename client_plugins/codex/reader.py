@@ -25,7 +25,7 @@ from client_plugins.codex.records import (
 from client_plugins.codex.results import McpCall, read_mcp_end, read_mcp_item
 from client_plugins.codex.state import RolloutState
 from client_plugins.kit.fields import digest, object_field, recorded_at, text_field
-from client_plugins.kit.json_line import JsonObject, decode_line
+from client_plugins.kit.json_line import NOT_JSON, DecodedLine, JsonObject, decode_line
 from client_plugins.kit.plugin import LineReading, TranscriptContext
 from client_plugins.kit.project import ProjectFinder
 from client_plugins.kit.texts import cut
@@ -36,11 +36,13 @@ PARSER_VERSION: Final = 1
 
 _SILENT: Final = "silent"
 _SETTING_FOLDER: Final = "thread_settings_applied"
+# Inside of a string its quotes would be escaped, so it is the beginning of a record wherever it stands.
+_RECORD_BEGIN: Final = b'{"timestamp":'
 
 
 def read_line(line: bytes, context: TranscriptContext, state: str, project_of: ProjectFinder) -> LineReading:
     """Return what a line says; see `ClientPlugin.read_line`."""
-    decoded = decode_line(line)
+    decoded = _decode(line)
     readings: list[LineReading] = []
     for record in decoded.records:
         readings.append(_read_record(record, context, state, project_of))
@@ -52,6 +54,16 @@ def read_line(line: bytes, context: TranscriptContext, state: str, project_of: P
         unrecognised=next((reading.unrecognised for reading in readings if reading.unrecognised), ""),
         state=state,
     )
+
+
+def _decode(line: bytes) -> DecodedLine:
+    """Return what is on a line; of one that was begun, failed, and was written again behind that, the whole one."""
+    decoded = decode_line(line)
+    begin = line.rfind(_RECORD_BEGIN)
+    if decoded.problem != NOT_JSON or begin <= 0:
+        return decoded
+    again = decode_line(line[begin:])
+    return DecodedLine((*decoded.records, *again.records), again.problem or "torn") if again.records else decoded
 
 
 def _read_record(record: JsonObject, context: TranscriptContext, state: str, project_of: ProjectFinder) -> LineReading:
@@ -159,9 +171,16 @@ class _RecordFold:
             self._take_text(SliceKind.AGENT_TEXT, text)
         elif role == "user":
             text = "\n".join(user_texts_of(self._payload))
-            self.state.turn_number += bool(text)
+            self._count_turn(text)
             self._take_text(SliceKind.USER_TEXT, text)
             self.skipped = "" if text else "client_text"
+
+    def _count_turn(self, text: str) -> None:
+        """Count what the user says; a line that was written twice counts once, so that texts keep their place."""
+        mark = digest(f"{text_field(self._record, 'timestamp')} {text}") if text else ""
+        if mark and mark != self.state.last_said:
+            self.state.turn_number += 1
+            self.state.last_said = mark
 
     def _take_text(self, kind: SliceKind, text: str) -> None:
         text = cut(text)

@@ -78,6 +78,7 @@ class RolloutState:
         origin: Thread that the lines come from: the last head's, so the same in every copy of a line.
         turn: Id of the turn that is under way; empty if unknown.
         turn_number: Messages of the user so far.
+        last_said: Digest of the last of them.
         direct: Calls of the model without an output yet: `open`, a reason why there will be no result, or the name of a
             tool that was cut, behind `cut:`.
         scripts: Scripts without an end yet; whether a recall was made meanwhile.
@@ -94,6 +95,7 @@ class RolloutState:
     version: str = ""
     turn: str = ""
     turn_number: int = 0
+    last_said: str = ""
     direct: dict[str, str] = field(default_factory=dict)
     scripts: dict[str, bool] = field(default_factory=dict)
     nested: list[NestedCall] = field(default_factory=list)
@@ -138,6 +140,7 @@ class RolloutState:
             "head": [text[:_MAX_TEXT_CHARACTERS] for text in head],
             "cwd": self.cwd if len(self.cwd) <= _MAX_FOLDER_CHARACTERS else "",
             "turn_number": self.turn_number,
+            "last_said": self.last_said,
             **({"direct": self.direct} if self.direct else {}),
             **({"scripts": self.scripts} if self.scripts else {}),
             **({"nested": [call.to_json() for call in self.nested]} if self.nested else {}),
@@ -158,6 +161,7 @@ def _read(value: JsonObject) -> RolloutState:
         turn=turn,
         cwd=str(value.get("cwd", "")),
         turn_number=int(str(value.get("turn_number", 0))),
+        last_said=str(value.get("last_said", "")),
         direct={str(key): str(mark) for key, mark in _mapping(value, "direct").items()},
         scripts={str(key): bool(mark) for key, mark in _mapping(value, "scripts").items()},
         nested=[NestedCall.from_json(call) for call in _list(value, "nested")],

@@ -63,7 +63,11 @@ EXPECTED: dict[str, tuple[list[tuple[str, Shown]], list[str], int]] = {
     "hooks_subagent": ([("recall", ALL_THREE)], [], 1),
     "hooks_compaction": ([("recall", ALL_THREE)] * 2, [], 0),
 }
-EARLY = ([("recall", _shows(DEPLOYS, STAGING)), ("recall", REFUSED)], [], 0)
+EARLY: tuple[list[tuple[str, Shown]], list[str], int] = (
+    [("recall", _shows(DEPLOYS, STAGING)), ("recall", REFUSED)],
+    [],
+    0,
+)
 
 
 def _events_of(path: Path) -> Iterator[EvidenceEvent]:
