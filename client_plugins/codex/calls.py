@@ -177,10 +177,14 @@ class CallFold:
 
     def _note_printed(self, key: str, script: ScriptOutput, *, is_wait: bool) -> None:
         now_ms = max(1, int((self._at - _EPOCH) / timedelta(milliseconds=1)))
+        own = [call for call in self._state.nested if call.script == key or (is_wait and not call.script)]
+        explained = {memory_id for call in own for memory_id in call.memory_ids}
         open_calls = []
         for call in self._state.nested:
-            is_ended = script.is_last and (call.script == key or (is_wait and not call.script))
-            printed = [one for one in script.memory_ids if one in call.memory_ids and one not in call.seen]
+            is_ended = script.is_last and call in own
+            # What a script recalled itself, it did not keep from an earlier one.
+            candidates = set(call.memory_ids) - set(call.seen) - (set() if call in own else explained)
+            printed = [memory_id for memory_id in script.memory_ids if memory_id in candidates]
             if (printed and not call.seen) or (is_ended and not call.seen_at_ms):
                 call.seen_at_ms = now_ms
             call.seen += printed

@@ -302,8 +302,26 @@ def test_what_a_later_script_of_the_turn_prints_counts(rollout: CodexTranscript)
     rollout.end_turn()
     (event,) = [e for e in read(rollout).events if isinstance(e.payload, ToolAnswered) and e.payload.call_id == call_id]
     assert isinstance(event.payload, ToolAnswered)
-    assert event.payload.shown in (shows(TWO), shows(ONE, TWO))
+    assert event.payload.shown == shows(TWO)
     assert event.at == datetime.fromisoformat(str(rollout.records[-2]["timestamp"]))
+
+
+def test_what_a_later_script_recalled_itself_was_not_kept_for_it(rollout: CodexTranscript) -> None:
+    """The first script printed nothing, the second recalls the same and prints it."""
+    silent = rollout.scripted_recall(ONE, TWO, printed="")
+    spoken = rollout.scripted_recall(ONE, TWO)
+    rollout.end_turn()
+    assert read(rollout).recalls == {silent: NOTHING, spoken: shows(ONE, TWO)}
+
+
+def test_a_script_that_printed_nothing_at_all_has_a_text_for_an_output(rollout: CodexTranscript) -> None:
+    """Its output is a list of items only if there are any."""
+    script = rollout.script()
+    call_id = rollout.mcp_item("", codex_result(ONE))
+    output = "Script completed\nWall time 0.0 seconds\nOutput:\n"
+    rollout.item({"type": "custom_tool_call_output", "call_id": script, "output": output})
+    rollout.end_turn()
+    assert read(rollout).recalls == {call_id: NOTHING}
 
 
 def test_a_script_that_goes_on_is_waited_for(rollout: CodexTranscript) -> None:
