@@ -31,6 +31,7 @@ _CUT: Final = re.compile(
     r"…(?:\d+ (?:tokens|chars|lines)|output) truncated…|\[omitted \d+ text items|output limit reached: omitted |"
     r"\A\s*(?:Wall time: [^\n]*\nOutput:\s*)?(?:Truncated tool output:|Warning: truncated output \()"
 )
+_CUT_WORDS: Final = ("truncated", "Truncated", "omitted")
 _MAX_NUMBER: Final = 1_000_000_000
 _SCRIPT_HEADER: Final = re.compile(r"\s*Script (?:completed|failed|terminated|(running))\b")
 
@@ -124,7 +125,7 @@ def read_script_output(output: object) -> ScriptOutput:
         text="\n".join(texts),
         is_last=header is not None and not header[1],
         is_extra=header is None,
-        is_cut=any(_CUT.search(text) for text in texts),
+        is_cut=any(map(_is_cut, texts)),
     )
 
 
@@ -159,7 +160,7 @@ def _mcp_call(call_id: str, invocation: JsonObject, result: JsonObject, error: s
         reason=reason,
         memory_ids=shown_memories([*texts, structured]).memory_ids,
         output=error or output,
-        is_cut=any(_CUT.search(text) for text in texts),
+        is_cut=any(map(_is_cut, texts)),
         took_ms=_milliseconds(duration),
     )
 
@@ -168,9 +169,14 @@ def _shown(text: str, *, reason: UnknownReason | None) -> Shown:
     if reason is not None:
         return unknown(reason)
     shown = shown_memories([text])
-    if shown.state is ShownState.NOTHING and _CUT.search(text):
+    if shown.state is ShownState.NOTHING and _is_cut(text):
         return unknown(UnknownReason.TRUNCATED)
     return shown
+
+
+def _is_cut(text: str) -> bool:
+    # Looking for words is much faster than for the pattern, and most texts are large and whole.
+    return any(word in text for word in _CUT_WORDS) and _CUT.search(text) is not None
 
 
 def _reason_in(text: str) -> UnknownReason | None:

@@ -129,6 +129,16 @@ def test_scripts_show_what_they_print(codex: Codex, sidecar: Sidecar, tmp_path: 
     assert recalls[3].shown.WhichOneof("state") == "nothing"
 
 
+def test_our_server_can_be_taken_out_of_scripts(codex: Codex, sidecar: Sidecar, tmp_path: Path) -> None:
+    """A setting of the client's makes every call direct, also with models that otherwise write scripts."""
+    features = {"plugins": False, "apps": False, "code_mode": {"direct_only_tool_namespaces": ["mcp__memory"]}}
+    script = [{"call": "recall", "args": {"query": "staging database"}}, {"say": "Nightly."}, {"say": "Flags."}]
+    run = _run(codex, tmp_path, script, CodexToolMode.CODE, settings={"features": features})
+    (recall,) = _await_recalls(sidecar, run.session_id, count=1)
+    assert not recall.call_id.startswith("exec-")
+    assert set(recall.shown.ids.memory_ids) == set(find_memory_ids("\n".join(_results(run))))
+
+
 def test_a_fork_counts_what_it_adds(codex: Codex, sidecar: Sidecar, tmp_path: Path) -> None:
     """The fork's file begins where its parent's was left."""
     run = _run(codex, tmp_path, [*A_ROUND, PARALLEL, {"say": "In flags.toml."}], CodexToolMode.CODE, forks=True)
