@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 import orjson
 
+from client_plugins.codex.quotation import is_quoting
 from client_plugins.codex.records import call_identifier
 from client_plugins.codex.results import (
     McpCall,
@@ -189,6 +190,7 @@ class CallFold:
                 call.seen_at_ms = now_ms
             call.seen += printed
             call.is_cut = call.is_cut or script.is_cut
+            call.is_quoted = call.is_quoted or (not call.seen and is_quoting(script.text, call.marks))
             if call.script == key and not script.is_last and not script.is_extra:
                 call.script = ""
             # Of what its own script kept back entirely, a later one of the turn may still print something.
@@ -204,7 +206,8 @@ class CallFold:
             self._state.scripts = dict.fromkeys(self._state.scripts, True)
             if call.reason is None and call.memory_ids:
                 script = next(reversed(self._state.scripts), "")
-                self._state.nested.append(NestedCall(key, script, list(call.memory_ids), is_cut=call.is_cut))
+                ids, marks = list(call.memory_ids), list(call.marks)
+                self._state.nested.append(NestedCall(key, script, ids, is_cut=call.is_cut, marks=marks))
                 return
         # Whether the model saw the id of what it stored does not matter: the script had it.
         shown = call.shown if isinstance(payload, RecallCalled | RememberCalled) else Shown(ShownState.NOTHING)
@@ -213,6 +216,8 @@ class CallFold:
     def _settle(self, call: NestedCall) -> None:
         if call.seen:
             shown = Shown(ShownState.IDS, memory_ids=tuple(call.seen))
+        elif call.is_quoted:
+            shown = unknown(UnknownReason.UNREADABLE)
         else:
             shown = unknown(UnknownReason.TRUNCATED) if call.is_cut else Shown(ShownState.NOTHING)
         at = _EPOCH + timedelta(milliseconds=call.seen_at_ms)

@@ -7,6 +7,7 @@ from typing import Final
 
 import orjson
 
+from client_plugins.codex.quotation import marks_of
 from client_plugins.codex.records import texts_of
 from client_plugins.kit.fields import object_field, text_field
 from client_plugins.kit.json_line import JsonObject
@@ -71,6 +72,7 @@ class McpCall:
         memory_ids: In all of the result.
         output: What the model was given of it, if it called the tool directly.
         is_cut: The event's copy of the result was cut.
+        marks: Of its structured texts; see `marks_of`.
         took_ms: How long the call took.
     """
 
@@ -82,6 +84,7 @@ class McpCall:
     memory_ids: tuple[str, ...]
     output: str
     is_cut: bool
+    marks: tuple[str, ...]
     took_ms: float
 
     @property
@@ -161,6 +164,7 @@ def _mcp_call(call_id: str, invocation: JsonObject, result: JsonObject, error: s
         memory_ids=shown_memories([*texts, structured]).memory_ids,
         output=error or output,
         is_cut=any(map(_is_cut, texts)),
+        marks=tuple(marks_of(_strings_in(result.get("structuredContent")))),
         took_ms=_milliseconds(duration),
     )
 

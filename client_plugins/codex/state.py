@@ -20,6 +20,7 @@ _MAX_NESTED: Final = 64
 _MAX_IDS: Final = 250
 _MAX_TEXT_CHARACTERS: Final = 200
 _MAX_FOLDER_CHARACTERS: Final = 1_000
+MARK_FORM: Final = re.compile(r"[0-9a-f]{8}")
 _ID_FORM: Final = re.compile(r"[0-9A-Z]{26}")
 
 
@@ -34,6 +35,8 @@ class NestedCall:
         seen: Those of them that a script has printed since, in order.
         seen_at_ms: When it printed the first, or else ended without, Unix milliseconds; 0 if neither.
         is_cut: The result, or what a script printed, was cut, so that ids may be missing.
+        marks: Of texts in the result; see `marks_of`.
+        is_quoted: A script printed such a text, so the model was shown something even if no id was among it.
     """
 
     call_id: str
@@ -42,6 +45,8 @@ class NestedCall:
     seen: list[str] = field(default_factory=list)
     seen_at_ms: int = 0
     is_cut: bool = False
+    marks: list[str] = field(default_factory=list)
+    is_quoted: bool = False
 
     @property
     def is_seen_whole(self) -> bool:
@@ -52,7 +57,8 @@ class NestedCall:
         """Return it as short JSON: of what was seen, only the place in what was returned."""
         ids = "".join(memory_id.removeprefix(MEMORY_PREFIX) for memory_id in self.memory_ids)
         places = [self.memory_ids.index(one) for one in self.seen]
-        return [self.call_id, self.script, ids, places, self.seen_at_ms, self.is_cut]
+        marks = "".join(self.marks)
+        return [self.call_id, self.script, ids, places, self.seen_at_ms, self.is_cut, marks, self.is_quoted]
 
     @classmethod
     def from_json(cls, value: object) -> "NestedCall":
@@ -63,10 +69,19 @@ class NestedCall:
         """
         if not isinstance(value, list):
             raise TypeError(value)
-        call_id, script, ids, places, seen_at_ms, is_cut = value
+        call_id, script, ids, places, seen_at_ms, is_cut, marks, is_quoted = value
         memory_ids = [MEMORY_PREFIX + ulid for ulid in _ID_FORM.findall(ids)]
         seen = [memory_ids[place] for place in places]
-        return cls(str(call_id), str(script), memory_ids, seen, int(seen_at_ms), bool(is_cut))
+        return cls(
+            call_id=str(call_id),
+            script=str(script),
+            memory_ids=memory_ids,
+            seen=seen,
+            seen_at_ms=int(seen_at_ms),
+            is_cut=bool(is_cut),
+            marks=MARK_FORM.findall(marks),
+            is_quoted=bool(is_quoted),
+        )
 
 
 @dataclass(slots=True)

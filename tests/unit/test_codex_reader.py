@@ -294,6 +294,26 @@ def test_a_script_that_prints_nothing_shows_nothing(rollout: CodexTranscript) ->
     assert read(rollout).recalls == {call_id: NOTHING}
 
 
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("- Deploys go out on Tuesday at 10:00 UTC.", unknown(UnknownReason.UNREADABLE)),
+        ('["Deploys go out on Tuesday at"]', unknown(UnknownReason.UNREADABLE)),
+        (f"{TWO}: Deploys go out on Tuesday at 10:00 UTC.", shows(TWO)),
+        ("It says when deploys go out.", NOTHING),
+    ],
+)
+def test_a_script_that_prints_the_words_without_the_ids(rollout: CodexTranscript, printed: str, shown: Shown) -> None:
+    """The model was shown something, and nobody can say which: that is not nothing."""
+    texts = ["Deploys go out on Tuesday at 10:00 UTC.", "Deploys go out on Tuesday at noon."]
+    found = [{"id": one, "text": text} for one, text in zip((ONE, TWO), texts, strict=True)]
+    script = rollout.script()
+    call_id = rollout.mcp_item("", {"content": [], "structuredContent": {"result": found}})
+    rollout.script_output(script, printed)
+    rollout.end_turn()
+    assert read(rollout).recalls == {call_id: shown}
+
+
 def test_what_a_later_script_of_the_turn_prints_counts(rollout: CodexTranscript) -> None:
     """Scripts can store a value, and another one prints it."""
     call_id = rollout.scripted_recall(ONE, TWO, printed="stored")
