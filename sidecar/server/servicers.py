@@ -15,6 +15,7 @@ from sidecar.api.v1 import (
     validation_service_pb2_grpc,
 )
 from sidecar.config import Settings
+from sidecar.domain.context import CharacterTokenCounter
 from sidecar.ports import Clock, Redactor
 from sidecar.rpc.activity_service import ActivityServicer
 from sidecar.rpc.admin_service import AdminServicer
@@ -25,11 +26,13 @@ from sidecar.rpc.memory_service import MemoryServicer
 from sidecar.rpc.validation_service import ValidationServicer
 from sidecar.server import policies
 from sidecar.use_cases.activity import FileActivity
+from sidecar.use_cases.ask_llm import AskLlm
 from sidecar.use_cases.auto_link import AutoLink
 from sidecar.use_cases.browse import Browse
 from sidecar.use_cases.build_context import BuildContext
 from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.challenge import ChallengeMemory
+from sidecar.use_cases.compare_by_llm import CompareByLlm
 from sidecar.use_cases.completion import Completion
 from sidecar.use_cases.contradictions import DetectContradictions
 from sidecar.use_cases.embed_memories import EmbedMemories
@@ -59,6 +62,7 @@ class Parts:
     redactor: Redactor
     completion: Completion
     clock: Clock
+    llm: AskLlm | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,7 @@ def build_memory_servicer(
         completion=parts.completion,
         clock=parts.clock,
         auto_link=auto_link,
+        defaults=policies.remember_defaults(parts.settings),
     )
     recall = Recall(
         store=store,
@@ -115,6 +120,7 @@ def build_memory_servicer(
         recall=recall,
         completion=parts.completion,
         similarity_floor=parts.settings.forget_similarity_floor,
+        golden_from=parts.settings.golden_confidence,
     )
     build_context = BuildContext(
         store=store,
@@ -122,6 +128,7 @@ def build_memory_servicer(
         recall=recall,
         clock=parts.clock,
         policy=policies.context_policy(parts.settings),
+        counter=CharacterTokenCounter(parts.settings.characters_per_token),
     )
     return MemoryServicer(remember=remember, recall=recall, browse=browse, forget=forget, build_context=build_context)
 
@@ -129,7 +136,12 @@ def build_memory_servicer(
 def build_graph_servicer(parts: Parts) -> GraphServicer:
     """Return what relates memories."""
     return GraphServicer(
-        relate=Relate(graph=parts.store, catalog=parts.catalog, completion=parts.completion),
+        relate=Relate(
+            graph=parts.store,
+            catalog=parts.catalog,
+            completion=parts.completion,
+            weight=parts.settings.relate_weight,
+        ),
         inspect=InspectGraph(store=parts.store, graph=parts.store, defaults=policies.graph_defaults(parts.settings)),
     )
 
@@ -142,7 +154,11 @@ def build_validation_servicer(parts: Parts) -> ValidationServicer:
     )
     return ValidationServicer(
         contradictions=DetectContradictions(
-            store=parts.store, graph=parts.store, near=near, threshold=settings.contradiction_threshold
+            store=parts.store,
+            graph=parts.store,
+            near=near,
+            threshold=settings.contradiction_threshold,
+            by_llm=CompareByLlm(parts.llm if settings.llm_contradictions else None),
         ),
         supersession=CheckSupersedes(
             store=parts.store,
@@ -151,7 +167,8 @@ def build_validation_servicer(parts: Parts) -> ValidationServicer:
             near=near,
             catalog=parts.catalog,
             completion=parts.completion,
-            threshold=settings.same_topic_threshold,
+            policy=policies.supersession_policy(settings),
+            llm=parts.llm if settings.llm_veto else None,
         ),
         validate=Validate(
             validation=parts.store,
@@ -187,7 +204,9 @@ def build_activity_servicer(parts: Parts) -> ActivityServicer:
 def build_maintenance_servicer(parts: Parts, *, embedding: EmbedMemories) -> MaintenanceServicer:
     """Return what looks after the store."""
     return MaintenanceServicer(
-        health=AnalyzeHealth(maintenance=parts.store, clock=parts.clock, stale_days=parts.settings.stale_days),
+        health=AnalyzeHealth(
+            maintenance=parts.store, clock=parts.clock, defaults=policies.health_defaults(parts.settings)
+        ),
         export=Export(maintenance=parts.store),
         import_=Import(
             maintenance=parts.store,

@@ -5,6 +5,7 @@ none of it. A memory that was related and is embedded anew, by another model, ge
 """
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,6 +34,7 @@ class AutoLinkPolicy:
     is_on: bool = True
     threshold: float = DEFAULT_THRESHOLD
     max_links: int = DEFAULT_MAX_LINKS
+    is_refined: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +44,36 @@ class AutoLinkWish:
     Attributes:
         threshold: Lowest raw cosine, 0 to 1.
         max_links: Most relations, 0 to 20.
+        is_refined: Whether a language model, if there is one, may say more of them afterwards.
     """
 
     is_wanted: bool | None = None
     threshold: float | None = None
     max_links: int | None = None
+    is_refined: bool | None = None
 
 
 BY_DEFAULT: Final = AutoLinkWish()
+
+
+Refiner = Callable[[str, Sequence[Edge]], None]
+"""Takes an owner and edges from one new memory to see to later; see `RefineLinks.expect`."""
 
 
 class AutoLink:
     """Makes relations by itself. What it cannot do is counted, and never fails what was stored."""
 
     def __init__(
-        self, *, graph: GraphStore, semantic: SemanticIndex, catalog: MemoryCatalog, policy: AutoLinkPolicy
+        self,
+        *,
+        graph: GraphStore,
+        semantic: SemanticIndex,
+        catalog: MemoryCatalog,
+        policy: AutoLinkPolicy,
+        refine: Refiner | None = None,
     ) -> None:
+        """Take what is needed; without `refine` relations stay as they are made."""
+        self._refine = refine
         self._graph = graph
         self._semantic = semantic
         self._catalog = catalog
@@ -78,7 +94,11 @@ class AutoLink:
         is_wanted = self._policy.is_on if wish.is_wanted is None else wish.is_wanted
         if not is_wanted or not max_links:
             return None
-        return LinkWish(max_links, self._policy.threshold if wish.threshold is None else wish.threshold)
+        return LinkWish(
+            max_links,
+            self._policy.threshold if wish.threshold is None else wish.threshold,
+            is_refined=self._policy.is_refined if wish.is_refined is None else wish.is_refined,
+        )
 
     async def run(self, key: int, embedding: Embedding) -> tuple[Edge, ...]:
         """Relate a memory that was just embedded, if that is wanted; return what was made.
@@ -100,7 +120,10 @@ class AutoLink:
         allowed = self._catalog.mask(MemoryFilter(owner=row.owner, scope=scope))
         hits = await self._semantic.nearest_to(embedding, limit=wish.max_links + _ITSELF, allowed=allowed)
         near = [(other, cosine) for other, cosine in hits if other != key and cosine >= wish.threshold]
-        if near:
-            return await self._graph.auto_link(key, near[: wish.max_links])
-        await self._graph.end_link_wish(key)
-        return ()
+        if not near:
+            await self._graph.end_link_wish(key)
+            return ()
+        made = await self._graph.auto_link(key, near[: wish.max_links])
+        if made and wish.is_refined and self._refine is not None:
+            self._refine(row.owner, made)
+        return made

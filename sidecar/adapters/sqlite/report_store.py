@@ -61,6 +61,10 @@ class SqliteReports:
         """See `GraphStore.end_link_wish`."""
         self._writer.submit_nowait(partial(graph.end_link_wish, key=key), what=_LINK_WISH)
 
+    async def refine_edge(self, owner: str, edge_id: int, relation: Relation) -> Edge | None:
+        """See `GraphStore.refine_edge`."""
+        return await self._writer.run(partial(graph.refine_edge, owner=owner, edge_id=edge_id, relation=relation))
+
     # --- validation ---
 
     async def record_validation(self, owner: str, report: Report) -> ValidationOutcome:

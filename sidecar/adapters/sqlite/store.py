@@ -23,6 +23,7 @@ from sidecar.adapters.sqlite import (
 )
 from sidecar.adapters.sqlite.connection import open_writer, storage_error
 from sidecar.adapters.sqlite.forgetting import ForgetMemories
+from sidecar.adapters.sqlite.llm_ledger import SqliteLlmLedger
 from sidecar.adapters.sqlite.maintenance_store import SqliteMaintenance
 from sidecar.adapters.sqlite.migration import find_version, migrate, shipped_migrations
 from sidecar.adapters.sqlite.readers import Readers
@@ -41,7 +42,7 @@ from sidecar.domain.evidence import (
     TranscriptCursor,
     UsageEvent,
 )
-from sidecar.domain.memory import Memory
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Memory
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.recall import MemoryFilter
 from sidecar.domain.store_values import (
@@ -80,6 +81,7 @@ class SqliteStore(SqliteReports, SqliteMaintenance):
         self._clock = clock
         self._writer = writer
         self._readers = Readers(path)
+        self.llm_ledger = SqliteLlmLedger(self._writer, self._readers)
         self._loading = loading
         self._statistics = loading.statistics
         self._posting_budget = posting_budget
@@ -161,6 +163,7 @@ class SqliteStore(SqliteReports, SqliteMaintenance):
         is_forced: bool,
         is_purge: bool,
         request: RequestKey | None = None,
+        golden_from: float = GOLDEN_CONFIDENCE,
     ) -> Forgetting:
         """See `MemoryStore.forget`."""
         return await self._writer.run(
@@ -170,6 +173,7 @@ class SqliteStore(SqliteReports, SqliteMaintenance):
                 is_forced=is_forced,
                 is_purge=is_purge,
                 request=request,
+                golden_from=golden_from,
                 now=self._clock.now(),
                 statistics=self._statistics,
                 empty_journal=self._writer.empty_journal,
