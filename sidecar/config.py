@@ -52,6 +52,9 @@ class Settings:
     max_message_bytes: int = _setting(
         8 * 1024 * 1024, "Most that one message may have, either way.", unit="bytes", least=65536, most=64 * 1024 * 1024
     )
+    max_calls: int = _setting(
+        256, "Calls that are answered at once; further ones are told to come again.", unit="calls", least=8, most=10_000
+    )
     drain_grace_s: float = _setting(
         5.0, "How long calls under way may take to end when the sidecar stops.", unit="s", most=300
     )
@@ -92,7 +95,8 @@ class Settings:
     )
 
     # --- recall
-    default_results: int = _setting(5, "Memories that a recall returns unless it says how many.", least=1, most=100)
+    # An agent must be shown all of what it gets, with related memories, within what its client does not cut.
+    default_results: int = _setting(5, "Memories that a recall returns unless it says how many.", least=1, most=20)
     recall_floor: float = _setting(FLOOR, "Memories less relevant than this are not returned.", most=1)
     candidates: int = _setting(100, "Memories that each way of finding proposes.", least=1, most=10_000)
     word_posting_budget: int = _setting(

@@ -1,14 +1,17 @@
-"""The command `files`: what files the sessions of a project touched last. Paths and times only."""
+"""The commands on files that sessions touch: `files` lists them, `activity add` notes one. Paths and times only."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sidecar.api.plain import plain, short_name
 from sidecar.api.v1 import activity_service_pb2 as service
-from sidecar.cli import rendering
-from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
+from sidecar.api.v1.memory_pb2 import CallContext
+from sidecar.cli import rendering, typed_text
+from sidecar.cli.invocation import CLIENT, HomeOption, Invocation, JsonOption, project_here
+from sidecar.domain.file_activity import FileAction
 
 _ACTION = service.FileAction.DESCRIPTOR
 
@@ -46,6 +49,46 @@ def files(
     now = datetime.now(UTC)
     columns = ("last", "ago", "times", "type", "file")
     call.output.table(columns, [_row(file, now) for file in answer.files])
+
+
+def add(
+    context: typer.Context,
+    *,
+    path: Annotated[str, typer.Argument(help="The file; it need not be there, and is not opened.", metavar="PATH")],
+    action: Annotated[FileAction, typer.Argument(help="What was done with it.", metavar="ACTION")],
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--root", metavar="PATH", help="A path below it is kept relative to it.", show_default="this folder"
+        ),
+    ] = None,
+    session: Annotated[str, typer.Option("--session", metavar="ID", help="Session that did it.")] = "",
+    client: Annotated[str, typer.Option("--client", metavar="NAME", help="The session's client.")] = CLIENT,
+    metadata: Annotated[
+        str, typer.Option("--metadata", metavar="JSON", help="Whatever belongs to it, at most 4 KiB.")
+    ] = "",
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Note that a file was touched, as a hook or a script of yours saw it.
+
+    ACTION is `read`, `write`, `edit`, `multiedit` or `delete`.
+    """
+    call = Invocation.of(context, home, is_json=as_json)
+    request = service.AddFileActivityRequest(
+        path=path,
+        action=service.FileAction.Value(f"FILE_ACTION_{action.name}"),
+        project_root=str((root or Path()).absolute()),
+        context=CallContext(client=client, session=session, project=project_here()),
+    )
+    if metadata:
+        request.metadata.update(typed_text.json_object(metadata, what="--metadata"))
+    with call.sidecar() as sidecar:
+        answer = sidecar.add_file_activity(request)
+    if call.output.is_json:
+        call.output.document(plain(answer))
+        return
+    call.output.line(f"Noted: {action.value} {path}" + (f" ({answer.file_type})" if answer.file_type else ""))
 
 
 def _row(file: service.RecentFile, now: datetime) -> tuple[str, ...]:

@@ -87,6 +87,11 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[..., None]], ...]] = (
     (_SHOWING, "sessions", status.sessions),
     (_SHOWING, "files", activity.files),
 )
+_GROUPS: Final[tuple[tuple[str, str, str, tuple[tuple[str, Callable[..., None]], ...]], ...]] = (
+    (_SHOWING, "activity", "Note what sessions do with files; `sidecar files` lists them.", (("add", activity.add),)),
+)
+"""Panel, name and help of commands that have commands of their own."""
+
 # Their imports are heavy, and most runs want neither.
 _LATE: Final = {"demo": "sidecar.cli.demo.command", "bench": "sidecar.cli.bench.command"}
 
@@ -136,6 +141,11 @@ def build(serve: Serve) -> typer.Typer:
 
     for panel, name, command in _COMMANDS:
         app.command(name, rich_help_panel=panel)(command)
+    for panel, name, about, commands in _GROUPS:
+        group = typer.Typer(help=about, no_args_is_help=True, add_completion=False)
+        for command_name, command in commands:
+            group.command(command_name)(command)
+        app.add_typer(group, name=name, rich_help_panel=panel)
     # The server reads its own flags, one for each setting.
     passed_on = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
     app.command("serve", rich_help_panel=_RUNNING, context_settings=passed_on)(lifecycle.serve)

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 _RELATION = pb.Relation.DESCRIPTOR
 _TYPE = pb.MemoryType.DESCRIPTOR
 _PREVIEW_CHARACTERS = 80
+_WHY = {
+    service.EDGE_ORIGIN_UNSPECIFIED: "it is not known why it was there",
+    service.EDGE_ORIGIN_DECLARED: "somebody declared it",
+    service.EDGE_ORIGIN_AUTO: "made by itself, for nearness",
+    service.EDGE_ORIGIN_INHERITED: "left by a memory that was purged",
+    service.EDGE_ORIGIN_DETECTED: "found by comparing",
+}
 _ID_OF_EDGE_OR_MEMORIES = "the number of a relation, the id of a memory, or the ids of two"
 
 
@@ -86,13 +93,13 @@ def unrelate(
     with call.sidecar() as sidecar:
         if edge_id:
             answer = sidecar.delete_edges(service.DeleteEdgesRequest(edge_id=edge_id))
-            _show_deleted(call.output, answer, ())
+            _show_deleted(call.output, answer)
             return
         edges = _selected(sidecar, what, relations, direction or Direction.BOTH)
         if edges and not yes and not _consents(call.output, edges):
             return
         answer = _delete_each(sidecar, edges)
-    _show_deleted(call.output, answer, edges)
+    _show_deleted(call.output, answer)
 
 
 def graph(
@@ -201,21 +208,20 @@ def _delete_each(sidecar: "Sidecar", edges: Sequence[pb.Edge]) -> service.Delete
     outcome = service.DeleteEdgesResponse()
     for edge in edges:
         answer = sidecar.delete_edges(service.DeleteEdgesRequest(edge_id=edge.id))
-        outcome.deleted_edge_ids.extend(answer.deleted_edge_ids)
+        outcome.MergeFrom(answer)
     outcome.count = len(outcome.deleted_edge_ids)
     return outcome
 
 
-def _show_deleted(output: Output, answer: service.DeleteEdgesResponse, edges: Sequence[pb.Edge]) -> None:
+def _show_deleted(output: Output, answer: service.DeleteEdgesResponse) -> None:
+    """Show each relation that is gone, and how to make it again."""
     if output.is_json:
         output.document(plain(answer))
         return
-    known = {edge.id: edge for edge in edges}
-    for edge_id in answer.deleted_edge_ids:
-        edge = known.get(edge_id)
-        output.line(f"Deleted: relation {edge_id}" + (f", {_sentence(edge)}" if edge else ""))
-        if edge:
-            output.line(f"undo: sidecar relate {_sentence(edge)} --weight {edge.weight:g}", indent=3)
+    for deleted in answer.deleted_edges:
+        edge = deleted.edge
+        output.line(f"Deleted: relation {edge.id}, {_sentence(edge)} ({_WHY[deleted.origin]})")
+        output.line(f"undo: sidecar relate {_sentence(edge)} --weight {edge.weight!r}", indent=3)
     if not answer.deleted_edge_ids:
         output.note("There is no such relation; nothing was changed.")
 

@@ -11,6 +11,8 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 import typer
+from typer._click.core import Command, Context
+from typer.core import TyperGroup, TyperOption
 
 from client_plugins.mcp_bridge.connection import Connection
 from client_plugins.mcp_bridge.desk import Desk
@@ -79,7 +81,7 @@ WAYS: Final[Mapping[str, Ways]] = {
     "DemoteMemory": Ways("demote", "demote"),
     "DetectContradictions": Ways("detect_contradictions", "contradictions"),
     "CheckSupersedes": Ways("check_supersedes", "supersedes"),
-    "AddFileActivity": Ways("add_file_activity"),
+    "AddFileActivity": Ways("add_file_activity", "activity add"),
     "ListRecentFiles": Ways("list_recent_files", "files"),
     "AnalyzeHealth": Ways("analyze_health", "health"),
     "ExportMemories": Ways(command="export"),
@@ -123,14 +125,24 @@ def command_defaults() -> Defaults:
     group = typer.main.get_command(build(lambda _arguments: 0))
     found: dict[str, Mapping[str, str]] = {}
     with group.make_context("sidecar", [], resilient_parsing=True) as context:
-        for name in group.list_commands(context):  # type: ignore[attr-defined]
-            command = group.get_command(context, name)  # type: ignore[attr-defined]
+        for name, command in _commands(group, context):
             found[name] = _told(
                 (max(option.opts, key=len), option.default, str(option.show_default))
                 for option in command.params
-                if option.param_type_name == "option" and option.name not in _EVERYWHERE
+                if isinstance(option, TyperOption) and option.name not in _EVERYWHERE
             )
     return found
+
+
+def _commands(group: Command, context: Context) -> Iterator[tuple[str, Command]]:
+    """Yield every command with its name, those of a group behind the group's."""
+    assert isinstance(group, TyperGroup)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, TyperGroup):
+            yield from ((f"{name} {below}", each) for below, each in _commands(command, context))
+        elif command is not None:
+            yield name, command
 
 
 def operations_table() -> str:

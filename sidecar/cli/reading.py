@@ -1,7 +1,7 @@
 """Commands that look: recall, get, list, count. They count no access and leave no trace in the evidence."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -13,7 +13,7 @@ from sidecar.cli.invocation import HomeOption, Invocation, JsonOption, project_h
 from sidecar.cli.output import Output
 from sidecar.cli.typed_text import text_of
 from sidecar.domain.display import one_line
-from sidecar.domain.memory import MemoryState, MemoryType
+from sidecar.domain.memory import MemoryState, MemoryType, Relation
 from sidecar.domain.namespace import EVERYTHING
 from sidecar.domain.store_values import OrderBy
 
@@ -26,6 +26,39 @@ _FIRST_STEPS = (
 _LEG = service.RecallLeg.DESCRIPTOR
 _PREVIEW_CHARACTERS = 200
 
+_LimitOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", "-l", min=1, max=100, help="Most memories to show.", show_default="setting default_results"
+    ),
+]
+_DepthOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--depth", min=1, max=5, help="Related ones so many relations away.", show_default="setting expand_depth"
+    ),
+]
+_MostRelatedOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--max-related", min=1, max=100, help="Most related ones.", show_default="setting expand_max"),
+]
+_DecayOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--decay",
+        min=0.0,
+        max=1.0,
+        help="What is left of the relevance after each relation.",
+        show_default="setting relation_decay",
+    ),
+]
+_FollowOption: TypeAlias = Annotated[
+    list[Relation] | None, typer.Option("--follow", help="Follow only this relation.", show_default="all")
+]
+_AvoidOption: TypeAlias = Annotated[
+    list[Relation] | None, typer.Option("--avoid", help="Never follow this relation; wins over `--follow`.")
+]
+
 
 def recall(
     context: typer.Context,
@@ -33,12 +66,7 @@ def recall(
     query: Annotated[
         list[str], typer.Argument(help="What you want to know, in words; `-` reads it from stdin.", metavar="QUERY…")
     ],
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit", "-l", min=1, max=100, help="Most memories to show.", show_default="setting default_results"
-        ),
-    ] = None,
+    limit: _LimitOption = None,
     namespace: values.ReadNamespaceOption = "",
     types: values.TypesOption = None,
     min_importance: values.MinImportanceOption = 0.0,
@@ -48,6 +76,11 @@ def recall(
     related: Annotated[
         bool, typer.Option("--related", "-r", help="Also memories that are related to those found.")
     ] = False,
+    depth: _DepthOption = None,
+    most_related: _MostRelatedOption = None,
+    decay: _DecayOption = None,
+    follow: _FollowOption = None,
+    avoid: _AvoidOption = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -64,6 +97,11 @@ def recall(
         min_importance=min_importance,
         include_superseded=include_superseded,
         include_related=related,
+        max_depth=depth or 0,
+        max_expanded=most_related or 0,
+        decay_factor=decay,
+        include_edge_types=values.relations(follow),
+        exclude_edge_types=values.relations(avoid),
         explain=explain,
         internal=True,
     )

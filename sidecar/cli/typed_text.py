@@ -1,9 +1,11 @@
-"""The text that a command was given: its words, or stdin for `-`."""
+"""What a command was given as text: its words, or stdin for `-`; and JSON in an option."""
 
+import json
 import sys
 from collections.abc import Sequence
 from typing import Final
 
+from sidecar.api.plain import JsonValue
 from sidecar.domain.memory import MAX_CONTENT_BYTES
 from sidecar.errors import ContentTooLargeError, InvalidInputError
 
@@ -33,3 +35,21 @@ def text_of(words: Sequence[str], *, what: str) -> str:
     except UnicodeDecodeError as error:
         at = f"byte 0x{read[error.start]:02x} at position {error.start}"
         raise InvalidInputError("stdin", at, "UTF-8; convert it first, such as with iconv") from error
+
+
+def json_object(text: str, *, what: str) -> dict[str, JsonValue]:
+    """Return the JSON object that was typed.
+
+    Args:
+        what: Name of the option in messages.
+
+    Raises:
+        InvalidInputError: It is something else.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidInputError(what, text, "a JSON object, such as '{\"lines\": 3}'")
+    return found

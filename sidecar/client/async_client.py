@@ -353,6 +353,10 @@ class AsyncSidecar:
             try:
                 return await call(complete, timeout=attempts.remaining_s, metadata=bearer(endpoint.token))
             except grpc.RpcError as failure:
+                pause_s = attempts.pause_s(failure)
+                if pause_s is not None:
+                    await asyncio.sleep(pause_s)
+                    continue
                 if not attempts.may_repeat(failure):
                     raise await self._explain(failure, operation=method.name, deadline_s=limit_s) from failure
             await self._find_again(endpoint)

@@ -1,7 +1,8 @@
 """The first exchange with a sidecar: each side proves that it knows the token, and neither shows it.
 
-It rides on `grpc.health.v1.Health/Check`, which asks nothing of the store: the client sends a challenge, the sidecar
-answers with what it is and an HMAC over both. So a process that took the port of a dead sidecar learns nothing.
+It rides on `grpc.health.v1.Health/Check`, which asks nothing of the store: the client sends a challenge and an HMAC of
+it, the sidecar answers with what it is and an HMAC over both. So a process that took the port of a dead sidecar learns
+nothing, and whoever asks a sidecar without knowing the token learns no more than that it lives.
 """
 
 import hashlib
@@ -21,11 +22,14 @@ from sidecar.errors import SidecarNotRunningError
 
 HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 CHALLENGE: Final = "sidecar-challenge"
+KNOWLEDGE: Final = "sidecar-challenge-proof"
 PROOF: Final = "sidecar-proof"
 INSTANCE: Final = "sidecar-instance"
 VERSION: Final = "sidecar-version"
 PROTOCOL: Final = "sidecar-protocol"
 _MAX_CHALLENGE_CHARACTERS: Final = 64
+# What a sidecar signs begins with a challenge, which is hexadecimal, so neither passes for the other.
+_CLIENT: Final = "client"
 
 Metadata = tuple[tuple[str, str], ...]
 
@@ -55,6 +59,11 @@ def prove(token: str, challenge: str, *, instance_id: str, build: Build) -> Meta
     )
 
 
+def knows_token(token: str, challenge: str, knowledge: str) -> bool:
+    """Tell whether who sent a challenge knows the token."""
+    return hmac.compare_digest(_digest(token, (_CLIENT, challenge)).encode(), knowledge.encode())
+
+
 def greet(folder: DataFolder, *, wait_s: float) -> Greeting | None:
     """Return the sidecar that the endpoint file names, if it answers in time and proves itself.
 
@@ -76,7 +85,9 @@ def _shake_hands(channel: grpc.Channel, endpoint: Endpoint, *, wait_s: float) ->
     challenge = secrets.token_hex(16)
     try:
         answer, call = health_pb2_grpc.HealthStub(channel).Check.with_call(
-            health_pb2.HealthCheckRequest(), timeout=wait_s, metadata=((CHALLENGE, challenge),)
+            health_pb2.HealthCheckRequest(),
+            timeout=wait_s,
+            metadata=((CHALLENGE, challenge), (KNOWLEDGE, _digest(endpoint.token, (_CLIENT, challenge)))),
         )
     except grpc.RpcError:
         # Refused, silent or no gRPC server at all: whichever, it is not a sidecar that can be used now.

@@ -1,6 +1,7 @@
 """What the synchronous and the asynchronous client share: for whom they call, where, and what to do on a failure."""
 
 import asyncio
+import random
 import threading
 import time
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from sidecar.client.folder_lock import is_locked
 from sidecar.client.handshake import greet
 from sidecar.client.launch import Launch, find_or_start, find_running
 from sidecar.client.methods import Method
-from sidecar.client.wire import error_of, is_missing_sidecar, was_refused
+from sidecar.client.wire import error_of, is_missing_sidecar, overload_pause_s, was_refused
 from sidecar.errors import DeadlineError, SidecarError, SidecarHungError
 
 MAX_ATTEMPTS: Final = 3
@@ -74,6 +75,21 @@ class Attempts:
     def remaining_s(self) -> float:
         """How long the next attempt may take, seconds; never so short that gRPC would not send it at all."""
         return max(self._end - time.monotonic(), 0.001)
+
+    def pause_s(self, failure: grpc.RpcError) -> float | None:
+        """Return how long to wait before the call is made again as it is: it came at a bad moment, and was not begun.
+
+        None if that is not why it failed, or too little time is left.
+        """
+        asked_s = overload_pause_s(failure)
+        if asked_s is None or self._count + 1 >= MAX_ATTEMPTS:
+            return None
+        # Not all at once again.
+        pause_s = asked_s * random.uniform(0.5, 1.5)  # noqa: S311 - nobody gains by guessing it
+        if pause_s >= self.remaining_s:
+            return None
+        self._count += 1
+        return pause_s
 
     def may_repeat(self, failure: grpc.RpcError) -> bool:
         """Return whether to find the sidecar again and repeat the call: it did no harm, and time is left."""

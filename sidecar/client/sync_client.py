@@ -1,6 +1,7 @@
 """The client for programs without an event loop. Safe to use from several threads."""
 
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -348,6 +349,10 @@ class Sidecar:
             try:
                 return call(complete, timeout=attempts.remaining_s, metadata=bearer(endpoint.token))
             except grpc.RpcError as failure:
+                pause_s = attempts.pause_s(failure)
+                if pause_s is not None:
+                    time.sleep(pause_s)
+                    continue
                 if not attempts.may_repeat(failure):
                     raise self._link.explain(failure, operation=method.name, deadline_s=limit_s) from failure
             self._find_again(endpoint)

@@ -46,6 +46,9 @@ _NEAREST: Final[Mapping[grpc.StatusCode, type[SidecarError]]] = {
 # gRPC's own words; both sizes are in them, the second is the limit.
 _TOO_LARGE: Final = re.compile(r"larger than max \(\d+ vs\. (\d+)\)")
 
+_OVERLOADED: Final = "Concurrent RPC limit exceeded"
+_DEFAULT_PAUSE_S: Final = 0.5
+
 
 def error_of(failure: grpc.RpcError, *, operation: str, home: str, deadline_s: float) -> SidecarError:
     """Return the error that a failed call stands for.
@@ -65,10 +68,19 @@ def error_of(failure: grpc.RpcError, *, operation: str, home: str, deadline_s: f
             return known.from_wire(status.message, info.metadata)
         nearest = _NEAREST.get(code, SidecarError) if code is not None else SidecarError
         return nearest.from_wire(status.message, {**info.metadata, "reason": info.reason})
+    return _untold_error(code, text, operation=operation, home=home, deadline_s=deadline_s)
+
+
+def _untold_error(
+    code: grpc.StatusCode | None, text: str, *, operation: str, home: str, deadline_s: float
+) -> SidecarError:
+    """Return the error of a failure that gRPC itself tells of."""
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         return DeadlineError(operation, deadline_s)
     if code is grpc.StatusCode.UNAVAILABLE:
         return SidecarNotRunningError(home)
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _OVERLOADED in text:
+        return TooManyRequestsError("calls")
     too_large = _TOO_LARGE.search(text)
     if too_large is not None:
         return TooLargeMessageError(int(too_large.group(1)))
@@ -91,6 +103,23 @@ def was_refused(failure: grpc.RpcError) -> bool:
     """Return whether the sidecar said that it did not begin: it is stopping, or it is another one than was meant."""
     info = _error_info(_status(failure))
     return info is not None and info.reason in {"SHUTTING_DOWN", UnauthenticatedError.reason}
+
+
+def overload_pause_s(failure: grpc.RpcError) -> float | None:
+    """Return how long to wait before a call is made again that was not begun for too many others; None for no such."""
+    if _code(failure) is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return None
+    status = _status(failure)
+    info = _error_info(status)
+    if info is None:
+        return _DEFAULT_PAUSE_S if _OVERLOADED in _details(failure) else None
+    if info.reason != TooManyRequestsError.reason:
+        return None
+    for detail in status.details:
+        retry = error_details_pb2.RetryInfo()
+        if detail.Is(retry.DESCRIPTOR) and detail.Unpack(retry):
+            return float(retry.retry_delay.ToTimedelta().total_seconds())
+    return _DEFAULT_PAUSE_S
 
 
 def _code(failure: grpc.RpcError) -> grpc.StatusCode | None:

@@ -7,6 +7,7 @@ shown by section.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from math import log1p
 from typing import Final, Protocol
 
@@ -43,6 +44,13 @@ SECTIONS: Final = (GOLDEN_SECTION, *dict.fromkeys(_SECTION_BY_TYPE.values()), RE
 """In the order in which they are shown."""
 
 _SECONDS_PER_DAY: Final = 86_400.0
+
+
+class ContextKind(StrEnum):
+    """What a context is for."""
+
+    SESSION = "session"
+    TASK = "task"
 
 
 class TokenCounter(Protocol):
@@ -135,6 +143,10 @@ class BuiltContext:
     dropped_ids: tuple[str, ...]
     overflow_ids: tuple[str, ...]
     suspicious_ids: tuple[str, ...]
+
+
+NOTHING: Final = BuiltContext("", (), 0, 0, (), (), ())
+"""The context of which nothing is said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,11 +82,24 @@ EdgeSelector = EdgeOfId | EdgesOfMemory | EdgesOfPair
 
 
 @dataclass(frozen=True, slots=True)
+class DeletedEdge:
+    """An edge as it was, so that it can be made again."""
+
+    edge: Edge
+    origin: EdgeOrigin
+
+
+@dataclass(frozen=True, slots=True)
 class DeletedEdges:
     """What was deleted, by id. `changed` lists every memory whose catalog fields are new by it."""
 
-    edge_ids: tuple[int, ...]
+    edges: tuple[DeletedEdge, ...]
     changed: tuple[CatalogRow, ...] = ()
+
+    @property
+    def edge_ids(self) -> tuple[int, ...]:
+        """Their ids, ascending."""
+        return tuple(deleted.edge.id for deleted in self.edges)
 
 
 def may_auto_link(source: Memory, target: Memory) -> bool:

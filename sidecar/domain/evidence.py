@@ -218,13 +218,25 @@ class UsageSource(StrEnum):
     OUTCOME = "outcome"
 
 
+class Channel(StrEnum):
+    """How memories are delivered: a recall answers a question, a briefing comes unasked."""
+
+    RECALL = "recall"
+    BRIEFING = "briefing"
+
+
 class Valence(StrEnum):
-    """What a usage event says."""
+    """What a usage event says. SURFACED and BRIEFED say that it was delivered, by a recall or in a briefing."""
 
     SURFACED = "surfaced"
+    BRIEFED = "briefed"
     USEFUL = "useful"
     RELEVANT = "relevant"
     MISLED = "misled"
+
+
+DELIVERED: Final = {Channel.RECALL: Valence.SURFACED, Channel.BRIEFING: Valence.BRIEFED}
+"""What the event of a delivery says, by channel. Both count as shown; hit rates are made of recalls alone."""
 
 
 @dataclass(frozen=True, slots=True)

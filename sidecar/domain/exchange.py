@@ -11,9 +11,10 @@ from datetime import datetime
 
 from sidecar.domain.confidence import ValidationKind
 from sidecar.domain.confirmation import Standing
+from sidecar.domain.context import ContextKind
 from sidecar.domain.disputes import Resolution
 from sidecar.domain.edges import EdgeOrigin
-from sidecar.domain.evidence import UsageEvent, UsageSource, Valence
+from sidecar.domain.evidence import Channel, UsageEvent, UsageSource, Valence
 from sidecar.domain.file_activity import FileAction
 from sidecar.domain.memory import Memory, MemoryState, MemoryType, Provenance, Relation
 from sidecar.domain.store_values import CatalogRow
@@ -96,7 +97,7 @@ class DisputeRecord:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRecord:
-    """A recall as it was delivered; which memories is told by the uses with its id."""
+    """A recall or briefing as it was delivered; which memories is told by the uses with its id."""
 
     recall_id: str
     client: str
@@ -105,6 +106,8 @@ class DeliveryRecord:
     at: datetime
     memory_count: int
     is_degraded: bool
+    channel: Channel = Channel.RECALL
+    context_kind: ContextKind | None = None
 
 
 @dataclass(frozen=True, slots=True)

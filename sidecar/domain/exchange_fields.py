@@ -47,9 +47,17 @@ class Field:
             raise InvalidInputError(name, plain, self.expected) from None
 
 
-def choice(names: type[StrEnum]) -> Field:
-    """Return the field of one of these names."""
-    return Field(str, lambda plain: names(_text(plain)), f"one of {', '.join(names)}")
+def choice(names: type[StrEnum], *, missing: StrEnum | None = None) -> Field:
+    """Return the field of one of these names.
+
+    Args:
+        missing: What a file without the field means, since it is older than the field; None refuses it.
+    """
+    return Field(
+        str,
+        lambda plain: missing if plain is None and missing is not None else names(_text(plain)),
+        f"one of {', '.join(names)}",
+    )
 
 
 def optional_choice(names: type[StrEnum]) -> Field:

@@ -6,9 +6,10 @@ from typing import Final, NoReturn
 
 from sidecar.domain.confidence import ValidationKind
 from sidecar.domain.confirmation import Standing
+from sidecar.domain.context import ContextKind
 from sidecar.domain.disputes import Resolution
 from sidecar.domain.edges import EdgeOrigin
-from sidecar.domain.evidence import UsageSource, Valence
+from sidecar.domain.evidence import Channel, UsageSource, Valence
 from sidecar.domain.exchange import (
     ClaimRecord,
     DeliveryRecord,
@@ -123,6 +124,8 @@ _FIELDS: Final[Mapping[str, tuple[Callable[..., ExportRecord], Mapping[str, Fiel
             "at": TIME,
             "memory_count": COUNT,
             "is_degraded": FLAG,
+            "channel": choice(Channel, missing=Channel.RECALL),
+            "context_kind": optional_choice(ContextKind),
         },
     ),
     "use": (

@@ -5,7 +5,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from sidecar.domain.context import ContextKind
+from sidecar.domain.evidence import DELIVERED, Channel, UsageEvent
 from sidecar.domain.memory import GOLDEN_CONFIDENCE, Link, Memory, MemoryState, MemoryType, Provenance, Relation
+
+
+@dataclass(frozen=True, slots=True)
+class LinkWish:
+    """How a new memory is to be related to those near it, once it is embedded.
+
+    Attributes:
+        max_links: Most relations, 1 or more.
+        threshold: Lowest raw cosine, 0 to 1.
+        is_refined: Whether a language model may say more of them.
+    """
+
+    max_links: int
+    threshold: float
+    is_refined: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +35,7 @@ class NewMemory:
         request_key: The caller's key for this request; empty for none. A repeated key returns the first outcome.
         request_digest: Of the request's content; the same key with another digest is refused.
         project: Of the caller, for in-band claims without a session; empty for none.
+        link_wish: None to relate it to nothing by itself.
     """
 
     memory: Memory
@@ -26,6 +44,7 @@ class NewMemory:
     request_key: str = ""
     request_digest: str = ""
     project: str = ""
+    link_wish: LinkWish | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +220,12 @@ class ParkedJob:
 
 @dataclass(frozen=True, slots=True)
 class RecallRecord:
-    """One recall as it was delivered: ids only."""
+    """One recall or briefing as it was delivered: ids only.
+
+    Attributes:
+        context_kind: Of a briefing; None for a recall.
+        request: The caller's key; a repeat counts as the recall that came first with it.
+    """
 
     recall_id: str
     owner: str
@@ -211,6 +235,34 @@ class RecallRecord:
     at: datetime
     memory_ids: tuple[str, ...]
     is_degraded: bool
+    channel: Channel = Channel.RECALL
+    context_kind: ContextKind | None = None
+    request: RequestKey | None = None
+
+    @property
+    def moves_access(self) -> bool:
+        """Whether it counts as access. Briefings are chosen by access, so one would be the reason for the next."""
+        return self.channel is Channel.RECALL
+
+    def event_of(self, memory_id: str) -> UsageEvent:
+        """Return the event of one of its memories."""
+        return UsageEvent(
+            owner=self.owner,
+            memory_id=memory_id,
+            credited_id=memory_id,
+            source=None,
+            valence=DELIVERED[self.channel],
+            weight=0.0,
+            client=self.client,
+            session=self.session,
+            at=self.at,
+            recall_id=self.recall_id,
+        )
+
+    @property
+    def occasion(self) -> str:
+        """What each of its events counts once for."""
+        return f"recall\x1f{self.recall_id}"
 
 
 @dataclass(frozen=True, slots=True)

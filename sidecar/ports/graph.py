@@ -6,7 +6,7 @@ from typing import Protocol
 from sidecar.domain.edge_paths import EdgesById
 from sidecar.domain.edges import DeletedEdges, EdgeSelector, NewEdge, StoredEdge
 from sidecar.domain.memory import Relation
-from sidecar.domain.store_values import Edge
+from sidecar.domain.store_values import CatalogRow, Edge, LinkWish
 
 
 class GraphStore(Protocol):
@@ -30,7 +30,7 @@ class GraphStore(Protocol):
         ...
 
     async def delete_edges(self, owner: str, selector: EdgeSelector) -> DeletedEdges:
-        """Delete the edges that the selector names, and return their ids, ascending.
+        """Delete the edges that the selector names, and return them as they were, by id.
 
         Raises:
             EdgeNotFoundError: If no edge has the id that it names.
@@ -56,7 +56,18 @@ class GraphStore(Protocol):
             near: (key, cosine) pairs, best first; the cosine becomes the weight, within 0 to 1.
 
         A pair that is related already, either way, is left as it is; so is one whose other memory is not active, is
-        another owner's, or lies neither in the same namespace nor in `global`.
+        another owner's, or lies neither in the same namespace nor in `global`. The memory's wish ends with it.
+        """
+        ...
+
+    async def link_wish(self, key: int) -> tuple[CatalogRow, LinkWish] | None:
+        """Return a memory and how it still is to be related by itself; None if it is not, or not any more."""
+        ...
+
+    async def end_link_wish(self, key: int) -> None:
+        """Let go of a memory's wish: nothing is near enough.
+
+        Returns when it is queued; one that is not carried out is looked at once more at the next start.
         """
         ...
 

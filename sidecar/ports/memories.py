@@ -286,6 +286,10 @@ class MemoryStore(Protocol):
         """Return the keys of all memories that have a vector of this model, ascending."""
         ...
 
+    async def unlinked_keys(self, model_id: str) -> list[int]:
+        """Return the keys, ascending, of memories that have a vector of this model but are still to be related."""
+        ...
+
     async def embeddings(self, model_id: str, keys: Sequence[int]) -> list[tuple[int, Embedding]]:
         """Return the `(key, (windows, dim))` vectors of those keys that have one, rows L2-normalised."""
         ...
@@ -295,8 +299,31 @@ class MemoryStore(Protocol):
     async def record_recall(self, record: RecallRecord) -> None:
         """Note a delivered recall: one surfaced event a memory, and the memories' access statistics.
 
+        Of a briefing the events are briefed ones, and access does not move. A recall that is known by its id, or by its
+        request, only gets the memories that it did not have.
+
         Returns when it is queued, before everything asked for later; a failure costs a statistic, never an answer, and
         is counted in `StoreHealth.counters`.
+        """
+        ...
+
+    async def claim_briefing(self, record: RecallRecord) -> str:
+        """Note a briefing, unless its session was given another of its kind that held something.
+
+        Returns:
+            The id that it counts as: its own or, of a request that came before, the first one's. Empty if the session
+            had one. Durable.
+
+        Raises:
+            RequestKeyReusedError: If the request key came before with another digest.
+        """
+        ...
+
+    async def kept_recall(self, owner: str, request: RequestKey) -> str:
+        """Return the id of the recall that came first with this request key, empty if there was none.
+
+        Raises:
+            RequestKeyReusedError: If the key came before with another digest.
         """
         ...
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from google.protobuf import json_format, struct_pb2, timestamp_pb2
 
 from sidecar.api.v1 import memory_pb2, memory_service_pb2
-from sidecar.domain.context import BuiltContext
 from sidecar.domain.edge_paths import RelationChoice
 from sidecar.domain.evidence import UsageEvent
 from sidecar.domain.memory import (
@@ -22,7 +21,7 @@ from sidecar.errors import InvalidInputError
 from sidecar.rpc import enums
 from sidecar.use_cases.auto_link import AutoLinkWish
 from sidecar.use_cases.browse import MemoryDetail, Selection
-from sidecar.use_cases.build_context import ContextQuery
+from sidecar.use_cases.build_context import Briefing, ContextQuery
 from sidecar.use_cases.expand import ExpandQuery
 from sidecar.use_cases.forget import ForgetQuery
 from sidecar.use_cases.recall import RecallQuery
@@ -118,6 +117,7 @@ def recall_query(request: memory_service_pb2.RecallRequest) -> RecallQuery:
         min_importance=request.min_importance,
         is_including_superseded=request.include_superseded,
         is_internal=request.internal,
+        request_key=request.request_key,
         created_after=_optional_moment(request, "min_create_time"),
         created_before=_optional_moment(request, "max_create_time"),
         expand=_expand_query(request) if request.include_related else None,
@@ -248,17 +248,23 @@ def context_query(request: memory_service_pb2.BuildContextRequest) -> ContextQue
         kind=enums.context_kind(request.kind),
         token_budget=request.token_budget,
         max_golden_rules=request.max_golden_rules,
+        min_relevance=request.min_relevance if request.HasField("min_relevance") else None,
+        is_internal=request.internal,
+        is_once_per_session=request.once_per_session,
+        request_key=request.request_key,
     )
 
 
-def context_response(built: BuiltContext) -> memory_service_pb2.BuildContextResponse:
+def context_response(briefing: Briefing) -> memory_service_pb2.BuildContextResponse:
     """Return a context."""
+    built = briefing.context
     return memory_service_pb2.BuildContextResponse(
         markdown=built.markdown,
         memory_ids=built.memory_ids,
         tokens_used=built.tokens_used,
         dropped=len(built.dropped_ids),
         overflow=len(built.overflow_ids),
+        recall_id=briefing.recall_id,
     )
 
 

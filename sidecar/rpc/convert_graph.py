@@ -1,8 +1,18 @@
 """Messages of the GraphService and what they stand for."""
 
+from typing import Final
+
 from sidecar.api.v1 import graph_service_pb2 as pb
 from sidecar.domain.edge_paths import RelationChoice
-from sidecar.domain.edges import EdgeOfId, EdgeSelector, EdgesOfMemory, EdgesOfPair, StoredEdge
+from sidecar.domain.edges import (
+    DeletedEdges,
+    EdgeOfId,
+    EdgeOrigin,
+    EdgeSelector,
+    EdgesOfMemory,
+    EdgesOfPair,
+    StoredEdge,
+)
 from sidecar.domain.graph_view import GraphPath, GraphQuery, GraphView
 from sidecar.domain.mermaid import mermaid
 from sidecar.errors import InvalidInputError
@@ -10,6 +20,10 @@ from sidecar.rpc import convert, enums
 from sidecar.use_cases.inspect_graph import GraphDefaults
 from sidecar.use_cases.memory_ids import require_id
 from sidecar.use_cases.relate import RelateQuery
+
+_ORIGINS: Final[dict[EdgeOrigin, pb.EdgeOrigin.ValueType]] = {
+    value: pb.EdgeOrigin.Value(f"EDGE_ORIGIN_{value.name}") for value in EdgeOrigin
+}
 
 
 def relate_query(request: pb.RelateRequest) -> RelateQuery:
@@ -52,6 +66,17 @@ def edge_selector(request: pb.DeleteEdgesRequest) -> EdgeSelector:
             raise InvalidInputError("selector", "none", "exactly one of edge_id, memory and pair")
 
 
+def delete_response(deleted: DeletedEdges) -> pb.DeleteEdgesResponse:
+    """Return what was deleted."""
+    return pb.DeleteEdgesResponse(
+        deleted_edge_ids=deleted.edge_ids,
+        count=len(deleted.edges),
+        deleted_edges=[
+            pb.DeletedEdge(edge=convert.edge(each.edge), origin=_ORIGINS[each.origin]) for each in deleted.edges
+        ],
+    )
+
+
 def graph_query(request: pb.InspectGraphRequest, defaults: GraphDefaults) -> GraphQuery:
     """Return what to look at."""
     return GraphQuery(
@@ -84,6 +109,12 @@ def graph_response(view: GraphView, *, is_drawn: bool) -> pb.InspectGraphRespons
         paths=[_path(path) for path in view.paths],
         truncated=view.truncated,
         mermaid=mermaid(view) if is_drawn else "",
+        stats=pb.GraphStats(
+            node_count=view.stats.node_count,
+            edge_count=view.stats.edge_count,
+            path_count=view.stats.path_count,
+            deepest=view.stats.deepest,
+        ),
     )
 
 
@@ -91,6 +122,7 @@ def _path(path: GraphPath) -> pb.GraphPath:
     return pb.GraphPath(
         node_ids=path.memory_ids,
         relations=[enums.RELATION_NUMBERS[relation] for relation in path.relations],
+        edge_ids=path.edge_ids,
         total_weight=path.total_weight,
         relevance=path.relevance,
     )

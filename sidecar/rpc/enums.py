@@ -5,13 +5,13 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from sidecar.api.v1 import graph_service_pb2, memory_pb2, memory_service_pb2
+from sidecar.domain.context import ContextKind
 from sidecar.domain.edge_paths import Direction
 from sidecar.domain.evidence import UsageSource, Valence
 from sidecar.domain.memory import MemoryState, MemoryType, Provenance, Relation
 from sidecar.domain.recall import RecallLeg
 from sidecar.domain.store_values import OrderBy
 from sidecar.errors import InvalidInputError, UnknownMemoryTypeError, UnknownRelationError
-from sidecar.use_cases.build_context import ContextKind
 
 _Value = TypeVar("_Value", bound=StrEnum)
 

@@ -32,7 +32,7 @@ class GraphServicer(graph_service_pb2_grpc.GraphServiceServicer):
         """Deletes relations."""
         caller = convert.owner_only(current_owner())
         deleted = await self._relate.delete(caller, convert_graph.edge_selector(request))
-        return pb.DeleteEdgesResponse(deleted_edge_ids=deleted.edge_ids, count=len(deleted.edge_ids))
+        return convert_graph.delete_response(deleted)
 
     async def InspectGraph(
         self,

@@ -27,6 +27,8 @@ access_log = logging.getLogger("sidecar.access")
 
 HEALTH_PREFIX: Final = "/grpc.health.v1.Health/"
 
+_LIVENESS: Final = frozenset((f"{HEALTH_PREFIX}Check", f"{HEALTH_PREFIX}Watch"))
+
 # Handlers and messages of whatever service; grpc's own types cannot say more here.
 Context = grpc.aio.ServicerContext[Any, Any]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -114,7 +116,10 @@ class AccessLog(AroundInterceptor):
 
 
 class Authentication(grpc.aio.ServerInterceptor):
-    """Lets through who has the token, and says whose call it is. Health needs none, so that it can be watched."""
+    """Lets through who has the token, and says whose call it is.
+
+    Whether the sidecar lives may be asked without one, so that it can be watched; how each service is may not.
+    """
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
@@ -123,12 +128,13 @@ class Authentication(grpc.aio.ServerInterceptor):
         self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
     ) -> "Handler | None":
         """See `grpc.aio.ServerInterceptor`."""
-        if handler_call_details.method.startswith(HEALTH_PREFIX):
-            return await continuation(handler_call_details)
         try:
             owner = self._credentials.owner_of(handler_call_details.invocation_metadata or ())
         except UnauthenticatedError:
-            return _REFUSAL
+            if handler_call_details.method not in _LIVENESS:
+                return _REFUSAL
+            handler = await continuation(handler_call_details)
+            return None if handler is None else _of_the_whole(handler)
         # Each call is a task of its own, from here through the servicer.
         set_current_owner(owner)
         return await continuation(handler_call_details)
@@ -211,6 +217,18 @@ async def _refuse(_: AsyncIterator[Any], __: Context) -> None:
 
 # A streaming handler that asks for no message: it refuses every kind of call before its bytes are parsed.
 _REFUSAL: Final["Handler"] = grpc.stream_stream_rpc_method_handler(_refuse)
+
+
+def _of_the_whole(handler: Handler) -> Handler:
+    """Return a handler of health that answers for the sidecar as a whole, and for no service by its name."""
+    answer: Any = handler.unary_unary or handler.unary_stream
+
+    async def answer_nameless(request: Any, context: Context) -> Any:
+        if request.service:
+            raise UnauthenticatedError
+        return await answer(request, context)
+
+    return _like(handler, answer_nameless)
 
 
 async def _abort(context: Context, error: SidecarError, *, cause: BaseException | None = None) -> None:

@@ -111,5 +111,5 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     ) -> pb.BuildContextResponse:
         """Puts together what an agent should know."""
         caller = convert.caller(current_owner(), request.context)
-        built = await self._build_context.run(caller, convert.context_query(request))
-        return convert.context_response(built)
+        briefing = await self._build_context.run(caller, convert.context_query(request))
+        return convert.context_response(briefing)

@@ -7,14 +7,14 @@ import grpc
 import grpc.aio
 
 from sidecar.client.build import Build
-from sidecar.client.handshake import CHALLENGE, HEALTH_CHECK, prove
+from sidecar.client.handshake import CHALLENGE, HEALTH_CHECK, KNOWLEDGE, knows_token, prove
 
 _Context = grpc.aio.ServicerContext[Any, Any]
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
 class Handshake(grpc.aio.ServerInterceptor):
-    """Answers a challenge that comes with a health check by a proof of who this is."""
+    """Answers a challenge that comes with a health check, from who knows the token, by a proof of who this is."""
 
     def __init__(self, *, token: str, instance_id: str, build: Build) -> None:
         self._token = token
@@ -33,7 +33,10 @@ class Handshake(grpc.aio.ServerInterceptor):
         metadata = dict(handler_call_details.invocation_metadata or ())
         challenge = metadata.get(CHALLENGE)
         check: Any = handler.unary_unary
-        if not isinstance(challenge, str) or check is None:
+        knowledge = metadata.get(KNOWLEDGE, "")
+        if not isinstance(challenge, str) or not isinstance(knowledge, str) or check is None:
+            return handler
+        if not knows_token(self._token, challenge, knowledge):
             return handler
         proof = prove(self._token, challenge, instance_id=self._instance_id, build=self._build)
 

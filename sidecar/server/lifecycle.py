@@ -28,6 +28,7 @@ from sidecar.client.endpoint import DataFolder, Endpoint
 from sidecar.client.trusted_files import PRIVATE_UMASK
 from sidecar.config import Settings
 from sidecar.errors import SidecarError
+from sidecar.rpc.admission import Admission
 from sidecar.rpc.credentials import Credentials
 from sidecar.rpc.interceptors import AccessLog, Authentication, EndOfStreams, ErrorStatuses
 from sidecar.server.application import Application, Run
@@ -54,6 +55,7 @@ SERVICE_NAMES: Final = tuple(
     )
     for service in file.DESCRIPTOR.services_by_name.values()
 )
+_CALLS_AT_THE_DOOR: Final = 4
 _SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
 
 
@@ -156,9 +158,12 @@ class _Service:
                 AccessLog(),
                 Authentication(Credentials(self._token)),
                 Handshake(token=self._token, instance_id=self._run.holder.instance_id, build=self._run.build),
+                Admission(self._settings.max_calls),
                 self._last_use,
                 EndOfStreams(self._run.stopper.event),
             ),
+            # What the door itself cannot count: who is being refused, and who only watches health.
+            maximum_concurrent_rpcs=_CALLS_AT_THE_DOOR * self._settings.max_calls,
             options=(
                 ("grpc.max_send_message_length", limit),
                 ("grpc.max_receive_message_length", limit),

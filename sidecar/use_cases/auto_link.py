@@ -1,7 +1,7 @@
 """Relates a new memory to those near it, once it is embedded. Belongs to the event loop.
 
-What a caller wished is kept in memory only: a memory that a restart overtakes before it is embedded is stored and found
-like any other, but gets no relations by itself. One that is embedded anew, by another model, gets none either.
+What a caller wished is stored with the memory, so that a restart before it is embedded, or before it is related, loses
+none of it. A memory that was related and is embedded anew, by another model, gets no more relations.
 """
 
 import logging
@@ -12,7 +12,7 @@ from typing import Final
 from sidecar.domain.memory import parse_fraction
 from sidecar.domain.namespace import GLOBAL, NamespaceScope
 from sidecar.domain.recall import MemoryFilter
-from sidecar.domain.store_values import CatalogRow, Edge
+from sidecar.domain.store_values import CatalogRow, Edge, LinkWish
 from sidecar.errors import EmbedderUnavailableError, InvalidInputError, StorageError
 from sidecar.ports import Embedding, GraphStore
 from sidecar.use_cases.catalog import MemoryCatalog
@@ -56,14 +56,6 @@ class AutoLinkWish:
 BY_DEFAULT: Final = AutoLinkWish()
 
 
-@dataclass(frozen=True, slots=True)
-class _Expected:
-    selection: MemoryFilter
-    threshold: float
-    max_links: int
-    is_refined: bool
-
-
 Refiner = Callable[[str, Sequence[Edge]], None]
 """Takes an owner and edges from one new memory to see to later; see `RefineLinks.expect`."""
 
@@ -86,11 +78,10 @@ class AutoLink:
         self._semantic = semantic
         self._catalog = catalog
         self._policy = policy
-        self._expected: dict[int, _Expected] = {}
         self.failures = 0
 
-    def check(self, wish: AutoLinkWish) -> None:
-        """Let a wish pass whose figures are right.
+    def settle(self, wish: AutoLinkWish) -> LinkWish | None:
+        """Return what is to be done for a caller who wishes this; None for nothing.
 
         Raises:
             InvalidInputError: If one is outside its bounds.
@@ -99,18 +90,15 @@ class AutoLink:
             parse_fraction(wish.threshold, field_name="similarity_threshold")
         if wish.max_links is not None and not 0 <= wish.max_links <= MAX_AUTO_LINKS:
             raise InvalidInputError("max_auto_links", wish.max_links, f"a whole number from 0 to {MAX_AUTO_LINKS}")
-
-    def expect(self, row: CatalogRow, wish: AutoLinkWish) -> None:
-        """Note that a memory was just stored and is to be related once it is embedded."""
         max_links = self._policy.max_links if wish.max_links is None else wish.max_links
         is_wanted = self._policy.is_on if wish.is_wanted is None else wish.is_wanted
         if not is_wanted or not max_links:
-            return
-        scope = NamespaceScope(tuple(dict.fromkeys((row.namespace, GLOBAL))))
-        threshold = self._policy.threshold if wish.threshold is None else wish.threshold
-        is_refined = self._policy.is_refined if wish.is_refined is None else wish.is_refined
-        selection = MemoryFilter(owner=row.owner, scope=scope)
-        self._expected[row.key] = _Expected(selection, threshold, max_links, is_refined)
+            return None
+        return LinkWish(
+            max_links,
+            self._policy.threshold if wish.threshold is None else wish.threshold,
+            is_refined=self._policy.is_refined if wish.is_refined is None else wish.is_refined,
+        )
 
     async def run(self, key: int, embedding: Embedding) -> tuple[Edge, ...]:
         """Relate a memory that was just embedded, if that is wanted; return what was made.
@@ -118,20 +106,24 @@ class AutoLink:
         Args:
             embedding: Its `(windows, dim)` vectors.
         """
-        expected = self._expected.pop(key, None)
-        if expected is None:
-            return ()
         try:
-            hits = await self._semantic.nearest_to(
-                embedding, limit=expected.max_links + _ITSELF, allowed=self._catalog.mask(expected.selection)
-            )
-            near = [(other, cosine) for other, cosine in hits if other != key and cosine >= expected.threshold]
-            made = await self._graph.auto_link(key, near[: expected.max_links]) if near else ()
+            wished = await self._graph.link_wish(key)
+            return await self._link(key, embedding, *wished) if wished is not None else ()
         except (EmbedderUnavailableError, StorageError) as error:
-            # The memory is stored and found; a relation can still be made by hand.
+            # The memory is stored and found; its wish stays, and the next start tries again.
             self.failures += 1
             log.warning("not linked", extra={"reason": error.reason})
             return ()
-        if made and expected.is_refined and self._refine is not None:
-            self._refine(expected.selection.owner, made)
+
+    async def _link(self, key: int, embedding: Embedding, row: CatalogRow, wish: LinkWish) -> tuple[Edge, ...]:
+        scope = NamespaceScope(tuple(dict.fromkeys((row.namespace, GLOBAL))))
+        allowed = self._catalog.mask(MemoryFilter(owner=row.owner, scope=scope))
+        hits = await self._semantic.nearest_to(embedding, limit=wish.max_links + _ITSELF, allowed=allowed)
+        near = [(other, cosine) for other, cosine in hits if other != key and cosine >= wish.threshold]
+        if not near:
+            await self._graph.end_link_wish(key)
+            return ()
+        made = await self._graph.auto_link(key, near[: wish.max_links])
+        if made and wish.is_refined and self._refine is not None:
+            self._refine(row.owner, made)
         return made

@@ -1,4 +1,4 @@
-"""Puts together what an agent should know at the start of a session or task. Nothing here counts as a recall.
+"""Puts together what an agent should know at the start of a session or task, and notes it as a briefing, not a recall.
 
 Golden rules are always among the candidates. The others are what a recall finds for the query, and for a session the
 preferences too; without a query, the most important and the latest ones.
@@ -6,31 +6,35 @@ preferences too; without a query, the most important and the latest ones.
 
 import asyncio
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
+from sidecar.domain import ids
 from sidecar.domain.context import (
     DEFAULT_ENTRY_CHARACTERS,
     DEFAULT_MAX_GOLDEN_RULES,
     DEFAULT_TOKEN_BUDGET,
     HALF_LIFE_DAYS,
+    NOTHING,
     OWN_PROJECT_FACTOR,
     BuiltContext,
     CharacterTokenCounter,
     ContextCandidate,
+    ContextKind,
     ContextRequest,
     TokenCounter,
     build_context,
 )
-from sidecar.domain.memory import GOLDEN_CONFIDENCE, Caller, Memory, MemoryType
+from sidecar.domain.evidence import Channel
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Caller, Memory, MemoryType, parse_fraction
 from sidecar.domain.namespace import read_scope
 from sidecar.domain.recall import MAX_RESULTS, MemoryFilter
 from sidecar.domain.reinforcement import NEUTRAL
-from sidecar.domain.store_values import OrderBy
+from sidecar.domain.store_values import OrderBy, RecallRecord, RequestKey
 from sidecar.domain.text import normalise
 from sidecar.errors import InvalidInputError
 from sidecar.ports import Clock, MemoryStore, ValidationStore
 from sidecar.use_cases.recall import MAX_QUERY_CHARACTERS, Recall, RecallQuery
+from sidecar.use_cases.request_keys import request_of
 
 LEAST_TOKENS: Final = 100
 MOST_TOKENS: Final = 100_000
@@ -39,13 +43,6 @@ MOST_GOLDEN_RULES: Final = 100
 _GOLDEN_CANDIDATES: Final = 1_000
 _CANDIDATES: Final = 300
 _MARKER_BYTES: Final = 8
-
-
-class ContextKind(StrEnum):
-    """What a context is for."""
-
-    SESSION = "session"
-    TASK = "task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +76,28 @@ class ContextQuery:
         text: What the work is about; empty for what matters most in the project.
         token_budget: 100 to 100,000; 0 for the default.
         max_golden_rules: 1 to 100; 0 for the default.
+        min_relevance: What is found for the text is at least so relevant, 0 to 1; None for the floor of recall.
+        is_internal: A look of ours: nothing counts as delivered.
+        is_once_per_session: Empty where the caller's session was given one of this kind before.
+        request_key: A repeated key counts as the same briefing.
     """
 
     text: str = ""
     kind: ContextKind = ContextKind.SESSION
     token_budget: int = 0
     max_golden_rules: int = 0
+    min_relevance: float | None = None
+    is_internal: bool = False
+    is_once_per_session: bool = False
+    request_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """A context as it was delivered. `recall_id` is empty where nothing was noted."""
+
+    context: BuiltContext
+    recall_id: str = ""
 
 
 class BuildContext:
@@ -108,23 +121,56 @@ class BuildContext:
         self._policy = policy
         self._counter = counter or CharacterTokenCounter()
 
-    async def run(self, caller: Caller, query: ContextQuery) -> BuiltContext:
-        """Return the context; empty if there is nothing to say.
+    async def run(self, caller: Caller, query: ContextQuery) -> Briefing:
+        """Return the context; empty if there is nothing to say, or the session was told.
 
         Raises:
-            InvalidInputError: If the query is too long, or a figure out of range.
+            InvalidInputError: If the query is too long, a figure out of range, or a session is needed and not named.
+            RequestKeyReusedError: If the request key came before with another request.
             StorageError: If the memories cannot be read.
         """
+        _check(caller, query)
         request = self._request(caller, query)
         text = normalise(query.text)
         if len(text) > MAX_QUERY_CHARACTERS:
             raise InvalidInputError("query", text, f"at most {MAX_QUERY_CHARACTERS} characters")
+        key = _request_key(caller, query)
+        kept_id = await self._store.kept_recall(caller.owner, key) if key is not None else ""
+        built = await self._build(caller, query, text, request)
+        return Briefing(built) if query.is_internal else await self._delivered(caller, query, built, key, kept_id)
+
+    async def _build(self, caller: Caller, query: ContextQuery, text: str, request: ContextRequest) -> BuiltContext:
         selection = MemoryFilter(owner=caller.owner, scope=read_scope("", project=caller.project))
         golden = self._golden_rules(selection)
-        others = self._found(caller, text, query.kind, selection) if text else self._most_important(selection)
+        others = self._found(caller, text, query, selection) if text else self._most_important(selection)
         found = {memory.id: memory for memories in await asyncio.gather(golden, others) for memory in memories}
         candidates = await self._candidates(list(found.values()))
         return await asyncio.to_thread(build_context, candidates, request, counter=self._counter)
+
+    async def _delivered(
+        self, caller: Caller, query: ContextQuery, built: BuiltContext, request: RequestKey | None, kept_id: str
+    ) -> Briefing:
+        """Note that an agent gets this context; give it nothing if its session had one and is to have but one."""
+        now = self._clock.now()
+        record = RecallRecord(
+            recall_id=kept_id or ids.recall_id(int(now.timestamp() * 1000), self._clock.random_bytes(10)),
+            owner=caller.owner,
+            client=caller.client,
+            session=caller.session,
+            project=caller.project,
+            at=now,
+            memory_ids=built.memory_ids,
+            is_degraded=False,
+            channel=Channel.BRIEFING,
+            context_kind=query.kind,
+            request=request,
+        )
+        if query.is_once_per_session:
+            # Waited for: after a restart, or in a call at the same time, it must be known.
+            recall_id = await self._store.claim_briefing(record)
+            return Briefing(built, recall_id) if recall_id else Briefing(NOTHING)
+        await self._store.record_recall(record)
+        return Briefing(built, record.recall_id)
 
     def _request(self, caller: Caller, query: ContextQuery) -> ContextRequest:
         budget = query.token_budget or self._policy.token_budget
@@ -159,10 +205,11 @@ class BuildContext:
         pages = await asyncio.gather(*(self._first(selection, order, limit=_CANDIDATES) for order in orders))
         return [memory for page in pages for memory in page]
 
-    async def _found(self, caller: Caller, text: str, kind: ContextKind, selection: MemoryFilter) -> list[Memory]:
-        answer = await self._recall.run(caller, RecallQuery(text, limit=MAX_RESULTS, is_internal=True))
+    async def _found(self, caller: Caller, text: str, query: ContextQuery, selection: MemoryFilter) -> list[Memory]:
+        wanted = RecallQuery(text, limit=MAX_RESULTS, is_internal=True, min_relevance=query.min_relevance)
+        answer = await self._recall.run(caller, wanted)
         found = [recalled.memory for recalled in answer.memories]
-        if kind is ContextKind.SESSION:
+        if query.kind is ContextKind.SESSION:
             found += await self._first(selection, OrderBy.IMPORTANCE, (MemoryType.PREFERENCE,), limit=_CANDIDATES)
         return found
 
@@ -189,3 +236,33 @@ class BuildContext:
             )
             for memory in memories
         ]
+
+
+def _check(caller: Caller, query: ContextQuery) -> None:
+    """Let a query pass that says nothing impossible.
+
+    Raises:
+        InvalidInputError: If it does.
+    """
+    if query.min_relevance is not None:
+        parse_fraction(query.min_relevance, field_name="min_relevance")
+    if query.is_once_per_session and not caller.session:
+        raise InvalidInputError("context.session", "", "the session's id, since `once_per_session` is set")
+    if query.is_once_per_session and query.is_internal:
+        raise InvalidInputError("once_per_session", "true", "false with `internal`, of which nothing is noted")
+
+
+def _request_key(caller: Caller, query: ContextQuery) -> RequestKey | None:
+    if not query.request_key or query.is_internal:
+        return None
+    return request_of(
+        query.request_key,
+        caller.project,
+        caller.session,
+        query.text,
+        query.kind,
+        query.token_budget,
+        query.max_golden_rules,
+        query.min_relevance,
+        query.is_once_per_session,
+    )

@@ -75,6 +75,8 @@ class EmbedMemories:
         self._waiters: defaultdict[int, list[asyncio.Future[bool]]] = defaultdict(list)
         self._last_write_s = 0.0
         self._is_adding = False
+        # Keys whose vectors are stored and which may be found already, but are not related yet.
+        self._unfinished: frozenset[int] = frozenset()
         self.failures = 0
 
     def wake(self) -> None:
@@ -94,8 +96,9 @@ class EmbedMemories:
         self._waiters[key].append(waiter)
         self._wake.set()
         try:
-            # Asked only now: what is indexed after the answer finds the waiter.
-            return await self._semantic.holds(key) or await waiter
+            # Asked only now: what is indexed after the answer finds the waiter, and what is being related does, too.
+            is_held = await self._semantic.holds(key)
+            return (is_held and key not in self._unfinished) or await waiter
         finally:
             waiters = self._waiters.get(key, [])
             if waiter in waiters:
@@ -122,9 +125,12 @@ class EmbedMemories:
     async def run(self) -> None:
         """Work until cancelled. Without a model it ends, and the jobs stay for a later start."""
         await self._semantic.loaded.wait()
-        is_idle = True
+        is_idle, is_caught_up = True, False
         while self._semantic.model_id:
             try:
+                if not is_caught_up:
+                    await self._link_left_over()
+                    is_caught_up = True
                 if is_idle:
                     await self._settle()
                 # Before the queue is read: whatever is stored from here on wakes us again.
@@ -140,6 +146,14 @@ class EmbedMemories:
             if is_idle:
                 await self._semantic.save(after_writes=self._policy.save_after_writes)
                 await self._idle()
+
+    async def _link_left_over(self) -> None:
+        """Relate what was embedded just before the last sidecar ended."""
+        model_id = self._semantic.model_id
+        keys = await self._store.unlinked_keys(model_id)
+        for start in range(0, len(keys), self._policy.batch_size):
+            for key, embedding in await self._store.embeddings(model_id, keys[start : start + self._policy.batch_size]):
+                await self._link(key, embedding)
 
     async def _idle(self) -> None:
         # Jobs that failed become due without anybody waking us. Not `wait_for`: before Python 3.12 it loses a
@@ -204,6 +218,13 @@ class EmbedMemories:
             self._answer_waiters(job.key, is_indexed=False)
 
     async def _keep(self, rows: _Rows) -> None:
+        self._unfinished = frozenset(key for key, _ in rows)
+        try:
+            await self._add_and_link(rows)
+        finally:
+            self._unfinished = frozenset()
+
+    async def _add_and_link(self, rows: _Rows) -> None:
         model_id = self._semantic.model_id
         self._is_adding = True
         try:
@@ -215,6 +236,8 @@ class EmbedMemories:
         for key, embedding in rows:
             if key in added:
                 await self._link(key, embedding)
+            # Together, so that nobody begins to wait in between.
+            self._unfinished -= {key}
             self._answer_waiters(key, is_indexed=key in added)
 
     async def _add(self, rows: _Rows, model_id: str) -> frozenset[int]:

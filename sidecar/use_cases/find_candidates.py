@@ -77,22 +77,28 @@ class FindCandidates:
         self._limit = limit
         self._floor = floor
 
-    async def run(self, text: str, selection: MemoryFilter) -> Candidates:
+    async def run(self, text: str, selection: MemoryFilter, *, floor: float | None = None) -> Candidates:
         """Return the candidates for a normalised query.
+
+        Args:
+            floor: Lowest relevance of a candidate, 0 to 1; None for the usual one.
 
         Raises:
             StorageError: If neither way of finding could answer.
         """
+        floor = self._floor if floor is None else floor
         meaning, words = await asyncio.gather(self._by_meaning(text, selection), self._by_words(text, selection))
         if isinstance(meaning, EmbedderUnavailableError):
             if isinstance(words, StorageError):
                 raise words
             scores = {hit.key: hit.score for hit in words.hits}
-            return self._scored({}, scores, words.query, DegradedLeg(RecallLeg.MEANING, meaning.message))
+            leg = DegradedLeg(RecallLeg.MEANING, meaning.message)
+            return Candidates(_scored({}, scores, words.query, floor=floor), (leg,))
         if isinstance(words, StorageError):
-            return self._scored(meaning.cosines, {}, _NO_WORDS, DegradedLeg(RecallLeg.WORDS, words.message))
+            leg = DegradedLeg(RecallLeg.WORDS, words.message)
+            return Candidates(_scored(meaning.cosines, {}, _NO_WORDS, floor=floor), (leg,))
         cosines, scores = await self._completed(meaning, words)
-        return self._scored(cosines, scores, words.query)
+        return Candidates(_scored(cosines, scores, words.query, floor=floor))
 
     async def _by_meaning(self, text: str, selection: MemoryFilter) -> _ByMeaning | EmbedderUnavailableError:
         try:
@@ -125,19 +131,16 @@ class FindCandidates:
     async def _word_scores(self, query: WordQuery, keys: list[int]) -> dict[int, float]:
         return await self._store.word_scores(query, keys) if keys and query.terms else {}
 
-    def _scored(
-        self,
-        cosines: Mapping[int, float],
-        scores: Mapping[int, float],
-        query: WordQuery,
-        degraded: DegradedLeg | None = None,
-    ) -> Candidates:
-        found: list[Candidate] = []
-        best = query.best_score
-        for key in cosines.keys() | scores.keys():
-            similarity = cosines.get(key)
-            share = min(scores.get(key, 0.0) / best, 1.0) if best > 0 else None
-            likely = relevance(similarity, share)
-            if likely >= self._floor:
-                found.append(Candidate(key, similarity, share, likely))
-        return Candidates(tuple(found), (degraded,) if degraded else ())
+
+def _scored(
+    cosines: Mapping[int, float], scores: Mapping[int, float], query: WordQuery, *, floor: float
+) -> tuple[Candidate, ...]:
+    found: list[Candidate] = []
+    best = query.best_score
+    for key in cosines.keys() | scores.keys():
+        similarity = cosines.get(key)
+        share = min(scores.get(key, 0.0) / best, 1.0) if best > 0 else None
+        likely = relevance(similarity, share)
+        if likely >= floor:
+            found.append(Candidate(key, similarity, share, likely))
+    return tuple(found)

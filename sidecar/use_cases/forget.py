@@ -1,6 +1,5 @@
 """Forgets memories, or shows which ones it would forget; and brings them back."""
 
-import hashlib
 from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Final
@@ -14,7 +13,7 @@ from sidecar.ports import MemoryStore
 from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.completion import Completion
 from sidecar.use_cases.recall import Recall, RecallQuery
-from sidecar.use_cases.request_keys import check_request_key
+from sidecar.use_cases.request_keys import request_of
 from sidecar.use_cases.semantic_index import SemanticIndex
 
 DEFAULT_SIMILARITY_FLOOR: Final = 0.5
@@ -158,6 +157,4 @@ class Forget:
 def _request_key(caller: Caller, query: ForgetQuery) -> RequestKey | None:
     if not query.request_key or not query.is_confirmed:
         return None
-    check_request_key(query.request_key)
-    parts = (caller.project, *(str(part) for part in astuple(query)))
-    return RequestKey(query.request_key, hashlib.sha256("\x1f".join(parts).encode()).hexdigest())
+    return request_of(query.request_key, caller.project, *astuple(query))

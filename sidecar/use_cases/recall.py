@@ -18,13 +18,14 @@ from sidecar.domain.recall import (
     ScoreParts,
 )
 from sidecar.domain.relevance import FLOOR
-from sidecar.domain.store_values import RankFields, RecallRecord
+from sidecar.domain.store_values import RankFields, RecallRecord, RequestKey
 from sidecar.domain.text import normalise
 from sidecar.errors import EmptyQueryError, InvalidInputError
 from sidecar.ports import Clock, MemoryStore, ValidationStore
 from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.expand import Expand, ExpandQuery
 from sidecar.use_cases.find_candidates import Candidate, FindCandidates
+from sidecar.use_cases.request_keys import request_of
 from sidecar.use_cases.semantic_index import SemanticIndex
 
 MAX_QUERY_CHARACTERS: Final = 4096
@@ -60,6 +61,8 @@ class RecallQuery:
         limit: Most memories; 0 for the default.
         namespace: See `read_scope`.
         is_internal: A look-up of ours: nothing counts as delivered.
+        min_relevance: The floor of this query, 0 to 1; None for the usual one.
+        request_key: A repeated key counts as the same recall.
         expand: How related memories are added; None for none of them.
     """
 
@@ -70,6 +73,8 @@ class RecallQuery:
     min_importance: float = 0.0
     is_including_superseded: bool = False
     is_internal: bool = False
+    min_relevance: float | None = None
+    request_key: str = ""
     created_after: datetime | None = None
     created_before: datetime | None = None
     expand: ExpandQuery | None = None
@@ -110,6 +115,7 @@ class Recall:
         Raises:
             EmptyQueryError: If the query is blank.
             InvalidInputError: If a limit, depth, namespace or fraction is wrong.
+            RequestKeyReusedError: If the request key came before with another request.
             StorageError: If neither way of finding could answer.
         """
         text = normalise(query.text)[:MAX_QUERY_CHARACTERS]
@@ -119,18 +125,27 @@ class Recall:
         if self._expand is not None and query.expand is not None:
             self._expand.check(query.expand)
         selection = self.selection(caller, query)
-        candidates = await self._find.run(text, selection)
+        request = _request(caller, query)
+        # Beside the search, which takes longer, so that it costs nothing.
+        candidates, kept_id = await asyncio.gather(
+            self._find.run(text, selection, floor=_checked_floor(query)), self._kept_id(caller, request)
+        )
         recalled = await self._rank(candidates.found, selection, limit)
         answer = RecallAnswer("", recalled, total_matched=len(candidates.found), degraded=candidates.degraded)
         if self._expand is not None and query.expand is not None and recalled:
             answer = replace(answer, expanded=await self._expand.run(caller.owner, recalled, query.expand, selection))
-        return answer if query.is_internal else await self._delivered(caller, answer)
+        return answer if query.is_internal else await self._delivered(caller, answer, request, kept_id)
 
-    async def _delivered(self, caller: Caller, answer: RecallAnswer) -> RecallAnswer:
-        """Note that an agent gets this answer, and give it an id."""
+    async def _kept_id(self, caller: Caller, request: RequestKey | None) -> str:
+        return await self._store.kept_recall(caller.owner, request) if request is not None else ""
+
+    async def _delivered(
+        self, caller: Caller, answer: RecallAnswer, request: RequestKey | None, kept_id: str
+    ) -> RecallAnswer:
+        """Note that an agent gets this answer, and give it an id: of a repeated request, the first one's."""
         memories = [found.memory for found in answer.memories] + [found.memory for found in answer.expanded]
         now = self._clock.now()
-        recall_id = ids.recall_id(int(now.timestamp() * 1000), self._clock.random_bytes(10))
+        recall_id = kept_id or ids.recall_id(int(now.timestamp() * 1000), self._clock.random_bytes(10))
         await self._store.record_recall(
             RecallRecord(
                 recall_id=recall_id,
@@ -141,6 +156,7 @@ class Recall:
                 at=now,
                 memory_ids=tuple(memory.id for memory in memories),
                 is_degraded=bool(answer.degraded),
+                request=request,
             )
         )
         return replace(answer, recall_id=recall_id)
@@ -199,6 +215,29 @@ class Recall:
             provenance_factor=ranking.provenance_factor(fields.provenance, machine_weight=policy.machine_weight),
             reinforcement=fields.reinforcement,
         )
+
+
+def _request(caller: Caller, query: RecallQuery) -> RequestKey | None:
+    if not query.request_key or query.is_internal:
+        return None
+    return request_of(
+        query.request_key,
+        caller.project,
+        query.text,
+        query.limit,
+        query.namespace,
+        *sorted(query.types),
+        query.min_importance,
+        query.is_including_superseded,
+        query.created_after,
+        query.created_before,
+    )
+
+
+def _checked_floor(query: RecallQuery) -> float | None:
+    if query.min_relevance is None:
+        return None
+    return parse_fraction(query.min_relevance, field_name="min_relevance")
 
 
 def _checked_limit(limit: int) -> int:

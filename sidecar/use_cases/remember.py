@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -125,11 +125,10 @@ class Remember:
             MemoryNotFoundError: If a link's target does not exist; nothing is stored then.
             StorageError: Or a leaf of it, if the disk refuses.
         """
-        if self._auto_link is not None:
-            self._auto_link.check(query.auto_link)
+        link_wish = self._auto_link.settle(query.auto_link) if self._auto_link is not None else None
         cleaned = await self._clean(query)
-        new = self._new_memory(caller, query, cleaned)
-        outcome = await self._completion.run(self._add(new, query.auto_link))
+        new = replace(self._new_memory(caller, query, cleaned), link_wish=link_wish)
+        outcome = await self._completion.run(self._add(new))
         if not query.is_waiting_for_index:
             return RememberAnswer(outcome, cleaned.findings, outcome.is_indexed)
         stored = await self._store.get(caller.owner, outcome.memory_id)
@@ -138,12 +137,9 @@ class Remember:
         similar = await self._similar(caller, new.memory, outcome)
         return RememberAnswer(outcome, cleaned.findings, is_indexed, edges, similar)
 
-    async def _add(self, new: NewMemory, wish: AutoLinkWish) -> AddOutcome:
+    async def _add(self, new: NewMemory) -> AddOutcome:
         outcome = await self._store.add(new)
         self._catalog.apply(outcome.changed)
-        if self._auto_link is not None and outcome.memory_id == new.memory.id:
-            # The added one comes first.
-            self._auto_link.expect(outcome.changed[0], wish)
         self._embedding.wake()
         return outcome
 

@@ -4,15 +4,18 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sidecar.domain.edge_paths import MAX_EDGES_PER_MEMORY, Direction
 from sidecar.domain.edges import EdgeOfId, EdgeOrigin, EdgesOfMemory, EdgesOfPair, NewEdge
 from sidecar.domain.memory import Link, MemoryState, Relation
-from sidecar.domain.store_values import Edge
+from sidecar.domain.model import ModelFingerprint
+from sidecar.domain.store_values import Edge, LinkWish
 from sidecar.errors import EdgeNotFoundError, InvalidInputError, MemoryNotFoundError, SupersessionCircleError
 from tests.store_builders import OWNER, SetClock, Store, new_memory, next_memory_id, open_store
 
+MODEL = ModelFingerprint("tiny", "0" * 64, 4, "mean", True, 256, "float32")
 RELATES, SUPERSEDES = Relation.RELATES_TO, Relation.SUPERSEDES
 
 
@@ -190,6 +193,19 @@ async def test_edges_of_a_pair_are_deleted_one_way(store: Store) -> None:
     assert [edge.id for edge in await store.edges(OWNER, a)] == [back]
 
 
+async def test_deleted_edges_come_back_as_they_were(store: Store) -> None:
+    """With all that making them again takes: ends, relation, weight, and why they were there."""
+    a, b, c = await stored(store, "a", "b", "c")
+    declared = (await store.put_edge(OWNER, NewEdge(a, b, Relation.CAUSED_BY, 0.25))).edge
+    keys = [(await store.get(OWNER, memory_id)).key for memory_id in (a, c)]
+    (near,) = await store.auto_link(keys[0], [(keys[1], 0.8125)])
+    deleted = await store.delete_edges(OWNER, EdgesOfMemory(a))
+    assert [(gone.edge, gone.origin) for gone in deleted.edges] == [
+        (declared, EdgeOrigin.DECLARED),
+        (near, EdgeOrigin.AUTO),
+    ]
+
+
 async def test_deleting_what_is_not_there_is_told(store: Store) -> None:
     """A wrong id is a slip, and others' edges are not there."""
     a, b = await stored(store, "a", "b")
@@ -284,6 +300,46 @@ async def test_auto_link_leaves_related_pairs_alone(store: Store) -> None:
     keys = [(await store.get(OWNER, memory_id)).key for memory_id in (a, b, c)]
     assert await store.auto_link(keys[0], [(keys[1], 0.9), (keys[2], 0.9)]) == ()
     assert await store.edges(OWNER, a) == before
+
+
+# --- wishes for automatic relations ---
+
+
+async def test_wish_is_kept_until_the_memory_is_related(store: Store) -> None:
+    """It is stored with the memory, and ends with the relations that it asked for."""
+    wish = LinkWish(3, 0.75, is_refined=False)
+    new = replace(new_memory("new"), link_wish=wish)
+    memory_id = (await store.add(new)).memory_id
+    (other,) = await stored(store, "other")
+    key, other_key = [(await store.get(OWNER, each)).key for each in (memory_id, other)]
+    kept = await store.link_wish(key)
+    assert kept is not None
+    assert (kept[0].key, kept[0].owner, kept[0].namespace, kept[1]) == (key, OWNER, new.memory.namespace, wish)
+    assert await store.link_wish(other_key) is None
+    await store.auto_link(key, [(other_key, 0.8)])
+    assert await store.link_wish(key) is None
+
+
+async def test_wish_ends_where_nothing_is_near_and_with_its_memory(store: Store) -> None:
+    """Nothing is left to be tried at every start."""
+    ids = [(await store.add(replace(new_memory(text), link_wish=LinkWish(3, 0.75)))).memory_id for text in ("a", "b")]
+    near_nothing, purged = [(await store.get(OWNER, memory_id)).key for memory_id in ids]
+    await store.end_link_wish(near_nothing)
+    await store.forget(OWNER, [ids[1]], is_forced=False, is_purge=True, request=None)
+    assert [await store.link_wish(key) for key in (near_nothing, purged, 999)] == [None, None, None]
+
+
+async def test_embedded_memories_that_are_still_to_be_related_are_known(store: Store) -> None:
+    """A sidecar that ended between the two tells the next one, whatever model is in use then."""
+    await store.set_model(MODEL)
+    added = [await store.add(replace(new_memory(text), link_wish=LinkWish(3, 0.75))) for text in ("a", "b", "c")]
+    first, second, _ = [outcome.changed[0].key for outcome in added]
+    vector = np.ones((1, MODEL.dim), np.float32) / np.float32(MODEL.dim**0.5)
+    await store.save_embeddings(MODEL.id, [(first, vector), (second, vector)])
+    assert await store.unlinked_keys(MODEL.id) == [first, second]
+    assert await store.unlinked_keys("another") == []
+    await store.auto_link(first, [])
+    assert await store.unlinked_keys(MODEL.id) == [second]
 
 
 # --- refining what was linked by itself ---

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from sidecar.domain.confidence import ValidationKind
+from sidecar.domain.context import ContextKind
 from sidecar.domain.disputes import Challenge, Resolution, Verdict
 from sidecar.domain.edges import EdgeOrigin, NewEdge
+from sidecar.domain.evidence import Channel
 from sidecar.domain.exchange import EdgeRecord, ExportRecord, Imported, MemoryRecord, ReportRecord
 from sidecar.domain.exchange_lines import decode_record, encode_record
 from sidecar.domain.file_activity import FileAction, FileEvent, RecentFile, RecentFilesQuery
@@ -105,6 +107,7 @@ async def fill(store: Store, clock: SetClock) -> None:
         texts = {"context": "running", "error": "E\n1"}
         await store.record_validation(OWNER, Report(rule, kind, NOW + timedelta(seconds=number), **texts))  # type: ignore[arg-type]
     await store.record_recall(recall_of([rule, said], at=NOW + timedelta(minutes=1)))
+    await store.record_recall(recall_of([rule], channel=Channel.BRIEFING, context_kind=ContextKind.TASK))
     await settle(store)
     first, _ = await store.open_dispute(OWNER, Challenge(said, "no", "because", NOW, "codex", "s"))
     await store.open_dispute(OWNER, Challenge(said, "never", "", NOW))

@@ -1,7 +1,7 @@
 """What every memory store must do."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sidecar.domain.context import ContextKind
+from sidecar.domain.evidence import Channel, Valence
 from sidecar.domain.memory import Link, MemoryState, MemoryType, Provenance, Relation
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.namespace import NamespaceScope
 from sidecar.domain.recall import MemoryFilter
-from sidecar.domain.store_values import OrderBy, RankFields, RequestKey, SkipReason, skip_reason
+from sidecar.domain.store_values import OrderBy, RankFields, RecallRecord, RequestKey, SkipReason, skip_reason
 from sidecar.domain.words import tokenise
 from sidecar.errors import (
     DuplicateMemoryError,
@@ -694,3 +696,74 @@ async def test_health_of_a_sound_store_has_no_problems(store: Store) -> None:
     health = await store.health()
     assert health.problems == ()
     assert await store.check_integrity() == ()
+
+
+# --- briefings, and deliveries that are asked for again ---
+
+
+def briefing_of(memory_ids: Sequence[str], **fields: object) -> RecallRecord:
+    """Return the record of a delivered briefing."""
+    return recall_of(memory_ids, **{"channel": Channel.BRIEFING, "context_kind": ContextKind.SESSION, **fields})  # type: ignore[arg-type]
+
+
+async def test_briefing_is_kept_apart_and_moves_no_access(store: Store) -> None:
+    """It is chosen by access among other things, so it must not be the reason for the next one."""
+    memory_id = (await store.add(new_memory("a"))).memory_id
+    await store.record_recall(briefing_of([memory_id], at=NOW + timedelta(hours=1)))
+    await settle(store)
+    memory = await store.get(OWNER, memory_id)
+    assert (memory.access_count, memory.accessed_at) == (0, NOW)
+    [event] = await store.usage_events(OWNER, memory_id)
+    assert (event.valence, event.weight, event.source) == (Valence.BRIEFED, 0, None)
+    assert await store.multipliers([memory_id]) == {}
+
+
+async def test_session_is_briefed_once_for_each_kind(store: Store) -> None:
+    """Also where the first was not claimed; another session, client, owner or kind has its own."""
+    memory_id = (await store.add(new_memory("a"))).memory_id
+    empty, first = briefing_of([]), briefing_of([memory_id])
+    assert await store.claim_briefing(empty) == empty.recall_id
+    await store.record_recall(recall_of([memory_id]))
+    await store.record_recall(first)
+    assert await store.claim_briefing(briefing_of([memory_id])) == ""
+    for others in ({"session": "b"}, {"client": "codex"}, {"owner": "bob"}, {"context_kind": ContextKind.TASK}):
+        record = briefing_of([memory_id], **others)
+        assert await store.claim_briefing(record) == record.recall_id, others
+        assert await store.claim_briefing(briefing_of([memory_id], **others)) == "", others
+
+
+async def test_claims_at_the_same_time_are_won_once(store: Store) -> None:
+    """Whoever comes first in the one order of writes."""
+    memory_id = (await store.add(new_memory("a"))).memory_id
+    claimed = await asyncio.gather(*(store.claim_briefing(briefing_of([memory_id])) for _ in range(9)))
+    assert sum(map(bool, claimed)) == 1
+    assert len(await store.usage_events(OWNER, memory_id)) == 1
+
+
+async def test_delivery_that_is_asked_for_again_counts_once(store: Store, clock: SetClock) -> None:
+    """The same key is the same recall; what only the second answer holds was delivered, too."""
+    first_id, second_id = [(await store.add(new_memory(text))).memory_id for text in ("a", "b")]
+    request = RequestKey("key", "digest")
+    first = recall_of([first_id], request=request)
+    assert await store.kept_recall(OWNER, request) == ""
+    await store.record_recall(first)
+    await store.record_recall(recall_of([first_id, second_id], request=request))
+    await settle(store)
+    assert await store.kept_recall(OWNER, request) == first.recall_id
+    assert await store.kept_recall("bob", request) == ""
+    events = [await store.usage_events(OWNER, memory_id) for memory_id in (first_id, second_id)]
+    assert [[event.recall_id for event in each] for each in events] == [[first.recall_id]] * 2
+    assert (await store.get(OWNER, first_id)).access_count == 1
+    with pytest.raises(RequestKeyReusedError):
+        await store.kept_recall(OWNER, RequestKey("key", "other"))
+    clock.advance(timedelta(hours=25))
+    assert await store.kept_recall(OWNER, request) == ""
+
+
+async def test_claim_that_is_repeated_by_its_key_is_the_same(store: Store) -> None:
+    """Its answer was lost on the way; the session has not been told."""
+    memory_id = (await store.add(new_memory("a"))).memory_id
+    first = briefing_of([memory_id], request=RequestKey("key", "digest"))
+    again = briefing_of([memory_id], request=RequestKey("key", "digest"))
+    assert await store.claim_briefing(first) == await store.claim_briefing(again) == first.recall_id
+    assert await store.claim_briefing(briefing_of([memory_id], request=RequestKey("other", "digest"))) == ""

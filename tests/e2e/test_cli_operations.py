@@ -115,3 +115,11 @@ def test_notes_of_a_project_become_memories(shell: Shell, tmp_path: Path) -> Non
     assert (again["stored"], again["known_already"]) == (0, 2)
     listed = shell.answer("list", "--namespace", "project:shop")["memories"]
     assert {memory["metadata"]["imported_from"]["format"] for memory in listed} == {"claude-memory"}
+
+
+def test_file_that_a_script_notes_is_listed(shell: Shell, tmp_path: Path) -> None:
+    """What is below the project's folder is kept relative to it."""
+    noted = shell.answer("activity", "add", str(tmp_path / "src" / "pay.py"), "write", "--root", str(tmp_path))
+    assert noted["file_type"] == "python"
+    assert [file["path"] for file in shell.answer("files")["files"]] == ["src/pay.py"]
+    assert shell.code("activity") == 2

@@ -28,7 +28,8 @@ from sidecar.client import AsyncSidecar, DataFolder, Endpoint, Launch, Sidecar, 
 from sidecar.client.build import Build
 from sidecar.client.channel import bearer, open_channel
 from sidecar.client.endpoint import Holder
-from sidecar.client.handshake import CHALLENGE, INSTANCE, PROOF, PROTOCOL, VERSION
+from sidecar.client.handshake import CHALLENGE, INSTANCE, KNOWLEDGE, PROOF, PROTOCOL, VERSION
+from sidecar.client.link import Attempts
 from sidecar.client.methods import GET_STATUS, STREAM_EVIDENCE_PATH, Method, Request, Response
 from sidecar.client.processes import end_process, is_alive
 from sidecar.errors import (
@@ -39,6 +40,7 @@ from sidecar.errors import (
     SidecarNotRunningError,
     SidecarStartError,
     TooLargeMessageError,
+    TooManyRequestsError,
     UntrustedPathError,
 )
 from sidecar.server.exit_codes import EXIT_ALREADY_RUNNING, EXIT_STOPPED, EXIT_UNTRUSTED
@@ -538,6 +540,46 @@ def test_call_without_the_token_is_refused(sidecar: Sidecar, token: str | None) 
             "/grpc.health.v1.Health/Check", request_serializer=bytes, response_deserializer=bytes
         )
         assert check(b"", timeout=PATIENCE_S) == b"\x08\x01"
+
+
+def test_challenge_without_the_token_learns_that_it_lives_and_no_more(sidecar: Sidecar) -> None:
+    """Not even which version it is: whoever does not know the token may not choose an attack by it."""
+    for knowledge in ("", "0" * 64):
+        with open_channel(sidecar.endpoint) as channel:
+            answer, call = health_pb2_grpc.HealthStub(channel).Check.with_call(
+                health_pb2.HealthCheckRequest(),
+                timeout=PATIENCE_S,
+                metadata=((CHALLENGE, "a" * 32), (KNOWLEDGE, knowledge)),
+            )
+        told = {key for key, _ in call.initial_metadata() or ()}
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        assert not told & {PROOF, INSTANCE, VERSION, PROTOCOL}
+
+
+def test_call_that_comes_at_a_bad_moment_is_made_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sidecar answers all it can at once; the client comes again while there is time, and then tells."""
+    monkeypatch.setenv("SIDECAR_MAX_CALLS", "8")
+    release = threading.Event()
+
+    def batches() -> Iterator[evidence.StreamEvidenceRequest]:
+        yield evidence.StreamEvidenceRequest(batch_id=1)
+        release.wait(PATIENCE_S)
+
+    with Sidecar.connect(home, launch=launch(home)) as client:
+        streams = [client.stream_evidence(batches()) for _ in range(8)]
+        assert [next(stream).batch_id for stream in streams] == [1] * 8
+        with pytest.raises(TooManyRequestsError):
+            client.get_status(deadline_s=0.1)
+        pause_s = Attempts.pause_s
+
+        def end_streams(self: Attempts, failure: grpc.RpcError) -> float | None:
+            release.set()
+            assert not [each for stream in streams for each in stream]
+            return pause_s(self, failure)
+
+        monkeypatch.setattr(Attempts, "pause_s", end_streams)
+        assert client.get_status().pid
+        assert release.is_set()
 
 
 def test_malformed_bytes_do_it_no_harm(home: Path, sidecar: Sidecar) -> None:

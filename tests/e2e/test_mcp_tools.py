@@ -14,6 +14,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from client_plugins.kit.recognition import shown_memories
+from sidecar.api.v1 import memory_pb2
+from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.client import DataFolder, Sidecar, find_running, stop
 from sidecar.errors import SidecarNotRunningError
 from tests.e2e.running import wait_until_embedded, write_settings
@@ -70,14 +72,16 @@ def wait_until_running(home: Path, process: "subprocess.Popen[bytes]") -> None:
             return
 
 
-def bridge(home: Path, tmp_path: Path, *flags: str, mode: Literal["legacy", "auto"] = "auto") -> Client:
+def bridge(
+    home: Path, tmp_path: Path, *flags: str, mode: Literal["legacy", "auto"] = "auto", name: str = "codex-mcp-client"
+) -> Client:
     """Return the SDK's client before a bridge that runs in the project `shop`."""
     project = tmp_path / "shop"
     project.mkdir(exist_ok=True)
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "sidecar", "mcp", *flags], env=this_code(home), cwd=project
     )
-    return Client(server, mode=mode, client_info=types.Implementation(name="codex-mcp-client", version="1"))
+    return Client(server, mode=mode, client_info=types.Implementation(name=name, version="1"))
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -134,6 +138,9 @@ async def test_every_tool_does_its_work(home: Path, tmp_path: Path) -> None:
         assert "graph" in graph["mermaid"] or "flowchart" in graph["mermaid"]
         gone = await use("delete_edges", edge_id=edge["edge_id"])
         assert gone["deleted_edge_ids"] == [edge["edge_id"]]
+        [was] = gone["deleted_edges"]
+        again = {name: was["edge"][name] for name in ("source_id", "target_id", "relation", "weight")}
+        assert again == {"source_id": new, "target_id": old, "relation": "caused_by", "weight": 0.5}
 
         context = await client.call_tool("build_context", {"query": "payments"})
         called.add("build_context")
@@ -178,6 +185,36 @@ async def test_every_tool_does_its_work(home: Path, tmp_path: Path) -> None:
         assert [(one["path"], one["last_action"]) for one in files["files"]] == [("src/pay.py", "edit")]
         assert (await use("status"))["memory_count"] == 1
     assert called == {*CORE, *REST}
+
+
+async def test_context_is_as_long_as_the_client_lets_its_model_see(home: Path, tmp_path: Path) -> None:
+    """Codex cuts results; the others get the 4,000 tokens of the setting. All that is noted as shown is in the text."""
+    with Sidecar.connect(home, start=False) as sidecar:
+        for number in range(30):
+            text = f"Rule {number} of the harbour: " + "ships give way to ferries. " * 30
+            request = service.RememberRequest(content=text, memory_type=memory_pb2.MEMORY_TYPE_FACT, namespace="global")
+            sidecar.remember(request)
+    shown: dict[str, int] = {}
+    for name in ("codex-mcp-client", "claude-code"):
+        async with bridge(home, tmp_path, name=name) as client:
+            result = await client.call_tool("build_context", {})
+            text = result.content[0].text  # type: ignore[union-attr]
+            assert result.structured_content is not None
+            with Sidecar.connect(home, start=False) as sidecar:
+                sidecar.remember(service.RememberRequest(content=f"Behind the note of {name}.", namespace="global"))
+            noted = briefed(home, result.structured_content["recall_id"])
+            assert set(shown_memories([text]).memory_ids) == noted
+            shown[name] = len(text)
+    assert shown["codex-mcp-client"] < 8_000
+    assert 12_000 < shown["claude-code"] < 20_000
+
+
+def briefed(home: Path, recall_id: str) -> set[str]:
+    """Return which memories a briefing is noted to have shown."""
+    with Sidecar.connect(home, start=False) as sidecar:
+        listed = sidecar.list_memories(service.ListMemoriesRequest()).memories
+        details = [sidecar.get_memory(service.GetMemoryRequest(memory_id=memory.id)) for memory in listed]
+    return {event.memory_id for detail in details for event in detail.usage_events if event.recall_id == recall_id}
 
 
 async def test_every_tool_says_what_is_wrong(home: Path, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """BuildContext over real gRPC: what is in it, in which order, within which budget."""
 
+import math
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -8,7 +10,7 @@ from sidecar.api.v1 import memory_pb2
 from sidecar.api.v1 import memory_service_pb2 as pb
 from sidecar.api.v1 import validation_service_pb2 as validation
 from sidecar.client import Sidecar
-from sidecar.errors import InvalidInputError
+from sidecar.errors import InvalidInputError, RequestKeyReusedError
 from tests.e2e.running import running_sidecar, wait_until_embedded
 
 GOLDEN = memory_pb2.MEMORY_TYPE_GOLDEN_RULE
@@ -27,9 +29,9 @@ def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
 
 @pytest.fixture
 def caller(request: pytest.FixtureRequest) -> memory_pb2.CallContext:
-    """A caller in a project of the test's own."""
+    """A caller in a project and session of the test's own."""
     project = request.node.name.partition("[")[0]
-    return memory_pb2.CallContext(client="test", session="s", project=project)
+    return memory_pb2.CallContext(client="test", session=f"session of {project}", project=project)
 
 
 @pytest.fixture
@@ -131,12 +133,100 @@ def test_text_cannot_leave_its_fence_and_a_dispute_shows(
     assert first.memory_ids == second.memory_ids
 
 
-def test_building_a_context_is_no_recall(sidecar: Sidecar, caller: memory_pb2.CallContext, store: Store) -> None:
-    """It must not dilute the rate of what recalls delivered."""
-    fact = store("Looked at, not recalled.")
-    assert not build(sidecar, caller).recall_id
+def test_briefing_is_delivered_on_a_channel_of_its_own(
+    sidecar: Sidecar, caller: memory_pb2.CallContext, store: Store
+) -> None:
+    """It must not dilute the rate of what recalls delivered, nor become its own reason by counting as access."""
+    fact = store("Briefed, not recalled.")
+    built = build(sidecar, caller)
     store("Written after.")
-    assert sidecar.get_memory(pb.GetMemoryRequest(memory_id=fact)).memory.access_count == 0
+    found = sidecar.get_memory(pb.GetMemoryRequest(memory_id=fact))
+    assert found.memory.access_count == 0
+    [event] = found.usage_events
+    assert event.valence == pb.USAGE_VALENCE_BRIEFED
+    assert (event.recall_id, event.session, event.weight) == (built.recall_id, caller.session, 0)
+
+
+def test_internal_look_is_noted_nowhere(sidecar: Sidecar, caller: memory_pb2.CallContext, store: Store) -> None:
+    """A dashboard looks; nobody was shown anything."""
+    fact = store("Only looked at.")
+    looked = build(sidecar, caller, internal=True)
+    store("Written after.")
+    assert (list(looked.memory_ids), looked.recall_id) == ([fact], "")
+    assert not sidecar.get_memory(pb.GetMemoryRequest(memory_id=fact)).usage_events
+
+
+def test_memory_of_a_briefing_that_is_built_upon_was_used(
+    sidecar: Sidecar, caller: memory_pb2.CallContext, store: Store
+) -> None:
+    """The session saw it there; another session did not."""
+    fact = store("The queue holds 500 messages.")
+    build(sidecar, caller)
+    link = memory_pb2.Link(relation=memory_pb2.RELATION_DERIVED_FROM, memory_id=fact)
+    elsewhere = memory_pb2.CallContext(client="test", session="elsewhere", project=caller.project)
+    sidecar.remember(pb.RememberRequest(content="Elsewhere.", links=[link], context=elsewhere))
+    assert sidecar.get_memory(pb.GetMemoryRequest(memory_id=fact)).reinforcement == 1
+    store("So a burst of 600 is lost.", links=[link])
+    found = sidecar.get_memory(pb.GetMemoryRequest(memory_id=fact))
+    assert found.reinforcement > 1
+    [useful] = [event for event in found.usage_events if event.valence == pb.USAGE_VALENCE_USEFUL]
+    assert (useful.session, useful.source, useful.weight) == (caller.session, pb.USAGE_SOURCE_IN_BAND, 1)
+
+
+def test_context_is_given_once_a_session_and_kind(
+    sidecar: Sidecar, caller: memory_pb2.CallContext, store: Store
+) -> None:
+    """A resumed session is not told again; an empty one does not count, and neither does a look."""
+    assert not build(sidecar, caller, once_per_session=True).markdown
+    fact = store("Told once.")
+    build(sidecar, caller, internal=True)
+    first = build(sidecar, caller, once_per_session=True)
+    assert list(first.memory_ids) == [fact]
+    again = build(sidecar, caller, once_per_session=True)
+    assert (again.markdown, list(again.memory_ids), again.recall_id, again.tokens_used) == ("", [], "", 0)
+    assert build(sidecar, caller, once_per_session=True, kind=pb.CONTEXT_KIND_TASK).markdown
+    other = memory_pb2.CallContext(client="test", session="other", project=caller.project)
+    assert build(sidecar, other, once_per_session=True).markdown
+    assert build(sidecar, caller).markdown
+
+
+def test_calls_at_the_same_time_get_it_once(sidecar: Sidecar, caller: memory_pb2.CallContext, store: Store) -> None:
+    """Two hooks of one start race; the agent is told once."""
+    store("Told to one of them.")
+    with ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(build, sidecar, caller, once_per_session=True) for _ in range(8)]
+    assert sum(bool(call.result().markdown) for call in calls) == 1
+
+
+def test_retry_is_given_the_context_that_was_lost(
+    sidecar: Sidecar, caller: memory_pb2.CallContext, store: Store
+) -> None:
+    """The key tells it from a second call; it counts once. The key with another question is refused."""
+    fact = store("Lost on its way.")
+    first, again = (build(sidecar, caller, once_per_session=True, request_key=caller.project) for _ in range(2))
+    assert list(again.memory_ids) == [fact]
+    assert again.recall_id == first.recall_id
+    assert len(sidecar.get_memory(pb.GetMemoryRequest(memory_id=fact)).usage_events) == 1
+    with pytest.raises(RequestKeyReusedError):
+        build(sidecar, caller, query="something else", request_key=caller.project)
+
+
+def test_found_memories_below_the_relevance_asked_for_are_left_out(
+    sidecar: Sidecar, caller: memory_pb2.CallContext, store: Store
+) -> None:
+    """Golden rules stay; without a figure the floor of recall holds."""
+    near, rule = store("Kafka partitions are keyed by the customer id."), store("Never push to main.", GOLDEN)
+    far = store("The customer pays by the month.")
+    wait_until_embedded(sidecar)
+    query = "how are kafka partitions keyed by customer"
+    task = {"query": query, "kind": pb.CONTEXT_KIND_TASK}
+    recalled = sidecar.recall(pb.RecallRequest(query=query, n_results=20, explain=True, context=caller))
+    relevance = {found.memory.id: found.score_parts.relevance for found in recalled.memories}
+    assert relevance[near] > relevance.get(far, 0)
+    assert set(build(sidecar, caller, **task).memory_ids) == {rule, *relevance}
+    assert list(build(sidecar, caller, min_relevance=relevance[near], **task).memory_ids) == [rule, near]
+    assert list(build(sidecar, caller, min_relevance=1, **task).memory_ids) == [rule]
+    assert set(build(sidecar, caller, min_relevance=0, **task).memory_ids) == {rule, near, far}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +239,10 @@ def test_building_a_context_is_no_recall(sidecar: Sidecar, caller: memory_pb2.Ca
         ("max_golden_rules", {"max_golden_rules": -1}),
         ("query", {"query": "x" * 4097}),
         ("kind", {"kind": 9}),
+        ("min_relevance", {"min_relevance": 1.5}),
+        ("min_relevance", {"min_relevance": math.nan}),
+        ("once_per_session", {"once_per_session": True, "internal": True}),
+        ("request_key", {"request_key": "x" * 65}),
     ],
 )
 def test_bad_input_names_its_field(
@@ -158,3 +252,10 @@ def test_bad_input_names_its_field(
     with pytest.raises(InvalidInputError) as caught:
         build(sidecar, caller, **change)
     assert caught.value.metadata["field"] == field
+
+
+def test_once_a_session_needs_a_session(sidecar: Sidecar) -> None:
+    """Without one, nothing could tell that it had been given."""
+    with pytest.raises(InvalidInputError) as caught:
+        build(sidecar, memory_pb2.CallContext(client="test"), once_per_session=True)
+    assert caught.value.metadata["field"] == "context.session"

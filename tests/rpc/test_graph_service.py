@@ -147,6 +147,9 @@ def test_delete_edges_in_each_mode(sidecar: Sidecar, store: Callable[[str], str]
 
     by_id = sidecar.delete_edges(pb.DeleteEdgesRequest(edge_id=first))
     assert (list(by_id.deleted_edge_ids), by_id.count) == ([first], 1)
+    [gone] = by_id.deleted_edges
+    assert (gone.edge.source_id, gone.edge.target_id, gone.edge.relation, gone.edge.weight) == (a, b, RELATES_TO, 1)
+    assert gone.origin == pb.EDGE_ORIGIN_DECLARED
     pair = pb.EdgesOfPair(source_id=a, target_id=b)
     filtered = sidecar.delete_edges(pb.DeleteEdgesRequest(pair=pair, relations=[RELATES_TO]))
     assert filtered.count == 0
@@ -196,6 +199,9 @@ def test_inspect_graph_shows_the_surroundings(sidecar: Sidecar, store: Callable[
     assert [list(path.node_ids) for path in seen.paths] == [ids[:2], ids[:3]]
     assert seen.paths[0].relevance == pytest.approx(0.7 * 0.5 * 0.7)
     assert seen.paths[1].total_weight == 0.25
+    assert list(seen.paths[1].edge_ids) == [edges[0].id, edges[1].id]
+    stats = seen.stats
+    assert (stats.node_count, stats.edge_count, stats.path_count, stats.deepest) == (3, 2, 2, 2)
     assert not seen.truncated
     assert not seen.mermaid
     assert sidecar.get_memory(memory.GetMemoryRequest(memory_id=ids[1])).memory.access_count == 0

@@ -8,14 +8,20 @@ from typing import TypeAlias
 import grpc
 import grpc.aio
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
 
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import evidence_service_pb2_grpc
-from sidecar.errors import InvalidInputError, UnauthenticatedError
+from sidecar.client.wire import error_of, overload_pause_s
+from sidecar.errors import InvalidInputError, TooManyRequestsError, UnauthenticatedError
+from sidecar.rpc.admission import Admission
 from sidecar.rpc.credentials import Credentials, current_owner
 from sidecar.rpc.interceptors import AccessLog, Authentication, EndOfStreams, ErrorStatuses
 
 TOKEN = "the-token"
+SERVICE = "sidecar.api.v1.EvidenceService"
+MAX_CALLS = 3
 METADATA = (("authorization", f"Bearer {TOKEN}"),)
 # The class with the asynchronous signatures is known to the type checker only.
 Stub: TypeAlias = "evidence_service_pb2_grpc.EvidenceServiceAsyncStub"
@@ -64,22 +70,33 @@ async def stopping() -> asyncio.Event:
 
 
 @pytest.fixture
-async def stub(servicer: EchoingEvidence, stopping: asyncio.Event) -> AsyncIterator[Stub]:
-    """A client of a real server with all interceptors."""
+async def channel(servicer: EchoingEvidence, stopping: asyncio.Event) -> AsyncIterator[grpc.aio.Channel]:
+    """A connection to a real server with all interceptors."""
     interceptors = (
         ErrorStatuses(),
         AccessLog(),
         Authentication(Credentials(TOKEN, owner="ada")),
+        Admission(MAX_CALLS),
         EndOfStreams(stopping),
     )
     server = grpc.aio.server(interceptors=interceptors)
     evidence_service_pb2_grpc.add_EvidenceServiceServicer_to_server(servicer, server)
+    health = HealthServicer()
+    for name in ("", SERVICE):
+        await health.set(name, health_pb2.HealthCheckResponse.SERVING)
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     options = (("grpc.enable_http_proxy", 0),)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
-        yield evidence_service_pb2_grpc.EvidenceServiceStub(channel)
+        yield channel
     await server.stop(None)
+
+
+@pytest.fixture
+async def stub(channel: grpc.aio.Channel) -> Stub:
+    """A client of the service."""
+    return evidence_service_pb2_grpc.EvidenceServiceStub(channel)
 
 
 def batches(*numbers: int) -> AsyncIterator[evidence.StreamEvidenceRequest]:
@@ -182,3 +199,52 @@ async def test_stop_ends_a_stream_between_two_messages(
         await call.read()
     assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
     assert servicer.closed
+
+
+async def test_calls_beyond_the_most_are_told_to_come_again(stub: Stub, channel: grpc.aio.Channel) -> None:
+    """Those under way are answered, health answers too, and the next call is taken as soon as one has ended."""
+    under_way = [stub.StreamEvidence(metadata=METADATA) for _ in range(MAX_CALLS)]
+    for number, call in enumerate(under_way):
+        await call.write(evidence.StreamEvidenceRequest(batch_id=number))
+        assert await call.read() == evidence.StreamEvidenceResponse(batch_id=number, used_memory_ids=["ada"])
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await stub.ListCursors(evidence.ListCursorsRequest(), metadata=METADATA)
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert overload_pause_s(refused.value) == 0.5
+    error = error_of(refused.value, operation="ListCursors", home="/h", deadline_s=1)
+    assert isinstance(error, TooManyRequestsError)
+    health = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+    assert health.status == health_pb2.HealthCheckResponse.SERVING
+    await under_way[0].done_writing()
+    assert await under_way[0].read() is grpc.aio.EOF
+    assert (await stub.ListCursors(evidence.ListCursorsRequest(), metadata=METADATA)).cursors
+    for call in under_way[1:]:
+        call.cancel()
+
+
+async def test_refused_calls_are_not_counted_as_under_way(stub: Stub) -> None:
+    """A call that failed, or was never let in, makes room again."""
+    for _ in range(2 * MAX_CALLS):
+        with pytest.raises(grpc.aio.AioRpcError):
+            await stub.ListCursors(evidence.ListCursorsRequest(client="broken"), metadata=METADATA)
+        with pytest.raises(grpc.aio.AioRpcError):
+            await stub.ListCursors(evidence.ListCursorsRequest())
+    assert (await stub.ListCursors(evidence.ListCursorsRequest(), metadata=METADATA)).cursors
+
+
+@pytest.mark.parametrize("name", [SERVICE, "unknown"])
+async def test_health_without_the_token_tells_that_it_lives_and_no_more(channel: grpc.aio.Channel, name: str) -> None:
+    """Which services there are, and how each is, is for those who may use them."""
+    stub = health_pb2_grpc.HealthStub(channel)
+    named = health_pb2.HealthCheckRequest(service=name)
+    assert (await stub.Check(health_pb2.HealthCheckRequest())).status == health_pb2.HealthCheckResponse.SERVING
+    with pytest.raises(grpc.aio.AioRpcError) as checked:
+        await stub.Check(named)
+    with pytest.raises(grpc.aio.AioRpcError) as watched:
+        _ = [each async for each in stub.Watch(named)]
+    with pytest.raises(grpc.aio.AioRpcError) as listed:
+        await channel.unary_unary("/grpc.health.v1.Health/List", request_serializer=bytes)(b"")
+    codes = {refused.value.code() for refused in (checked, watched, listed)}
+    assert codes == {grpc.StatusCode.UNAUTHENTICATED}
+    known = await stub.Check(health_pb2.HealthCheckRequest(service=SERVICE), metadata=METADATA)
+    assert known.status == health_pb2.HealthCheckResponse.SERVING

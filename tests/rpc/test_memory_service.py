@@ -230,6 +230,23 @@ def test_access_moves_only_for_what_was_delivered(sidecar: Sidecar, namespace: s
     assert [event.recall_id for event in detail.usage_events] == [recall_id]
 
 
+def test_recall_that_is_asked_for_again_counts_once(sidecar: Sidecar, namespace: str) -> None:
+    """A retry is answered, under the same id; another question under the key is refused."""
+    stored = remember(sidecar, "Certificates are renewed in March.", namespace)
+    wait_until_embedded(sidecar)
+    request = pb.RecallRequest(query="certificates renewed", namespace=namespace, request_key=f"{namespace[-40:]}-key")
+    first, again = sidecar.recall(request), sidecar.recall(request)
+    assert [found.memory.id for found in again.memories] == [stored.memory_id]
+    remember(sidecar, "Written after both.", namespace)
+    detail = sidecar.get_memory(pb.GetMemoryRequest(memory_id=stored.memory_id))
+    assert (detail.memory.access_count, len(detail.usage_events)) == (1, 1)
+    # Asked for once the first is noted, it is the same recall by name, too.
+    assert sidecar.recall(request).recall_id == first.recall_id
+    request.query = "certificates renewed when"
+    with pytest.raises(RequestKeyReusedError):
+        sidecar.recall(request)
+
+
 def test_being_shown_a_thousand_times_changes_nothing(sidecar: Sidecar, namespace: str) -> None:
     """Returned is not useful."""
     remember(sidecar, "Queries live in SQL files.", namespace)

@@ -29,16 +29,21 @@ class FullStore(InMemoryStore):
 class Linked:
     """The parts that store, embed and relate."""
 
-    def __init__(self, store_class: type[InMemoryStore] = InMemoryStore, policy: AutoLinkPolicy | None = None) -> None:
-        clock = SteppingClock()
-        self.store = store_class(clock=clock)
+    def __init__(
+        self,
+        store_class: type[InMemoryStore] = InMemoryStore,
+        policy: AutoLinkPolicy | None = None,
+        before: "Linked | None" = None,
+    ) -> None:
+        self.clock: SteppingClock = before.clock if before else SteppingClock()
+        self.store: InMemoryStore = before.store if before else store_class(clock=self.clock)
         self.catalog = MemoryCatalog()
         self.semantic = semantic_index(self.store, MoodyEmbedder())
         self.auto_link = AutoLink(
             graph=self.store, semantic=self.semantic, catalog=self.catalog, policy=policy or AutoLinkPolicy()
         )
         self.embedding = EmbedMemories(
-            store=self.store, semantic=self.semantic, clock=clock, policy=POLICY, link=self.auto_link.run
+            store=self.store, semantic=self.semantic, clock=self.clock, policy=POLICY, link=self.auto_link.run
         )
         self._remember = Remember(
             store=self.store,
@@ -47,7 +52,7 @@ class Linked:
             embedding=self.embedding,
             redactor=PlainRedactor(),
             completion=Completion(),
-            clock=clock,
+            clock=self.clock,
             auto_link=self.auto_link,
         )
 
@@ -120,3 +125,68 @@ async def test_waiting_for_what_is_embedded_already_ends_at_once() -> None:
         memory = await parts.store.get(CALLER.owner, stored.outcome.memory_id)
         async with asyncio.timeout(5):
             assert await parts.embedding.wait_for(memory.key)
+
+
+async def started_again(before: Linked) -> Linked:
+    """Return the parts of the next sidecar on the same store."""
+    after = Linked(before=before)
+    after.catalog.apply(await before.store.catalog())
+    return after
+
+
+async def until_related(parts: Linked, source: RememberAnswer) -> set[str]:
+    """Return the other ends of a memory's relations, once it has some."""
+    async with asyncio.timeout(20):
+        while not (edges := await parts.store.edges(CALLER.owner, source.outcome.memory_id)):
+            await asyncio.sleep(0.005)
+    return {edge.target_id for edge in edges}
+
+
+async def test_memory_that_a_restart_overtook_unembedded_is_related_as_wished() -> None:
+    """The next sidecar embeds it, and knows what its caller had asked for."""
+    before = Linked(policy=AutoLinkPolicy(is_on=False))
+    near = await before.remember("the mast is painted in spring", is_waiting=False)
+    wish = AutoLinkWish(is_wanted=True, max_links=1)
+    wished = await before.remember("the mast is painted in early spring", is_waiting=False, wish=wish)
+    async with working(await started_again(before)) as parts:
+        assert await until_related(parts, wished) == {near.outcome.memory_id}
+
+
+async def test_memory_that_a_restart_overtook_unrelated_is_related() -> None:
+    """Its vector was stored, and the sidecar ended right behind that."""
+    before = Linked()
+    text = "the mast is painted in early spring"
+    near = await before.remember("the mast is painted in spring", is_waiting=False, wish=AutoLinkWish(is_wanted=False))
+    wished = await before.remember(text, is_waiting=False)
+    await before.semantic.load()
+    texts = ("the mast is painted in spring", text)
+    keys = [(await before.store.get(CALLER.owner, each.outcome.memory_id)).key for each in (near, wished)]
+    rows = list(zip(keys, MoodyEmbedder().embed_documents(texts), strict=True))
+    await before.store.save_embeddings(before.semantic.model_id, rows)
+    async with working(await started_again(before)) as parts:
+        assert await until_related(parts, wished) == {near.outcome.memory_id}
+        assert await parts.store.unlinked_keys(parts.semantic.model_id) == []
+
+
+async def test_who_waits_is_told_when_the_memory_is_related_and_not_before() -> None:
+    """It can be found a moment earlier; an answer then would lack the relations."""
+    parts = Linked()
+    near = await parts.remember("the mast is painted in spring", is_waiting=False)
+    reached, go_on = asyncio.Event(), asyncio.Event()
+    link_wish = parts.store.link_wish
+
+    async def slowly(key: int) -> object:
+        reached.set()
+        await go_on.wait()
+        return await link_wish(key)
+
+    parts.store.link_wish = slowly  # type: ignore[assignment, method-assign]
+    async with working(parts):
+        await reached.wait()
+        key = (await parts.store.get(CALLER.owner, near.outcome.memory_id)).key
+        assert await parts.semantic.holds(key)
+        waiting = asyncio.create_task(parts.embedding.wait_for(key))
+        done, _ = await asyncio.wait([waiting], timeout=0.05)
+        assert not done
+        go_on.set()
+        assert await waiting

@@ -120,6 +120,26 @@ def test_related_memories_stand_below_what_was_found(
     assert printed.index("Redis was chosen") < printed.index("+  " + B) < printed.index("An older way.")
     assert "relevance 0.33" in printed
     assert sidecar.requests[0].include_related
+    options = (
+        "--depth",
+        "3",
+        "--max-related",
+        "7",
+        "--decay",
+        "0.5",
+        "--follow",
+        "caused_by",
+        "--avoid",
+        "contradicts",
+    )
+    assert command("recall", "redis", "--related", *options) == 0
+    request = sidecar.requests[-1]
+    asked = request if isinstance(request, service.RecallRequest) else sidecar.requests[-2]
+    assert (asked.max_depth, asked.max_expanded, asked.decay_factor) == (3, 7, 0.5)
+    assert (list(asked.include_edge_types), list(asked.exclude_edge_types)) == (
+        [pb.RELATION_CAUSED_BY],
+        [pb.RELATION_CONTRADICTS],
+    )
 
 
 def test_recall_escapes_stored_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

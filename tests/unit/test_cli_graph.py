@@ -25,8 +25,14 @@ def with_edges(*edges: pb.Edge) -> ScriptedSidecar:
     """Return a sidecar that knows these relations of A, and deletes by number."""
     return ScriptedSidecar(
         get_memory=service.GetMemoryResponse(edges=edges),
-        delete_edges=lambda request: graph.DeleteEdgesResponse(deleted_edge_ids=[request.edge_id], count=1),
+        delete_edges=lambda request: deleted(edge(request.edge_id)),
     )
+
+
+def deleted(*edges: pb.Edge) -> graph.DeleteEdgesResponse:
+    """Return that these relations, which nobody had declared, are gone."""
+    gone = [graph.DeletedEdge(edge=one, origin=graph.EDGE_ORIGIN_AUTO) for one in edges]
+    return graph.DeleteEdgesResponse(deleted_edge_ids=[one.id for one in edges], count=len(edges), deleted_edges=gone)
 
 
 @pytest.mark.parametrize(("is_new", "told"), [(True, "(new)"), (False, "its weight is set")])
@@ -58,7 +64,9 @@ def test_relation_is_deleted_by_its_number_at_once(
     sidecar = with_edges()
     connect_to(monkeypatch, sidecar)
     assert command("unrelate", "7") == 0
-    assert "Deleted: relation 7" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"Deleted: relation 7, {A} supersedes {B} (made by itself" in printed
+    assert f"undo: sidecar relate {A} supersedes {B} --weight 0.5" in printed
     assert [request.edge_id for request in sidecar.requests] == [7]
 
 
@@ -196,6 +204,22 @@ def test_context_is_the_markdown_and_leaves_no_trace(
     connect_to(monkeypatch, ScriptedSidecar(build_context=service.BuildContextResponse()))
     assert command("context") == 0
     assert "nothing to tell" in capsys.readouterr().err
+
+
+def test_context_for_a_session_is_given_to_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Scripts may brief an agent; once needs to know whom."""
+    sidecar = ScriptedSidecar(build_context=service.BuildContextResponse())
+    connect_to(monkeypatch, sidecar)
+    options = ("--session", "s-1", "--client", "codex", "--once", "--min-relevance", "0.4")
+    assert command("context", *options) == 0
+    assert "told already" in capsys.readouterr().err
+    request = sidecar.requests[0]
+    assert (request.internal, request.once_per_session, request.min_relevance) == (False, True, 0.4)
+    assert (request.context.session, request.context.client) == ("s-1", "codex")
+    assert command("context", "--once") == 2
+    assert "--session" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["relate", "inspect_graph", "build_context"])

@@ -1,6 +1,7 @@
 """The commands on whether memories hold, on disputes, health and files, against a scripted sidecar."""
 
 import json
+from pathlib import Path
 
 import pytest
 from google.protobuf.message import Message
@@ -147,6 +148,13 @@ CASES: list[tuple[tuple[str, ...], str, Message, str, dict[str, object]]] = [
         "src/a.py",
         {"days": 3, "limit": 0},
     ),
+    (
+        ("activity", "add", "src/a.py", "edit", "--session", "s-1", "--client", "codex", "--metadata", '{"lines": 3}'),
+        "add_file_activity",
+        activity.AddFileActivityResponse(id=7, file_type="python"),
+        "Noted: edit src/a.py (python)",
+        {"path": "src/a.py", "action": activity.FILE_ACTION_EDIT, "project_root": str(Path.cwd())},
+    ),
 ]
 
 
@@ -211,6 +219,8 @@ def test_empty_lists_are_success_and_say_so(
         ("resolve", "3", "keep", "--by", B),
         ("health", "--stale-days", "0"),
         ("files", "--days", "400"),
+        ("activity", "add", "a.py", "rename"),
+        ("activity", "add", "a.py", "edit", "--metadata", "[1]"),
     ],
 )
 def test_wrong_values_change_nothing(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sidecar.domain.exchange import MemoryRecord, MultiplierRecord
+from sidecar.domain.exchange import DeliveryRecord, MemoryRecord, MultiplierRecord
 from sidecar.domain.exchange_lines import HEADER, decode_record, encode_record
 from sidecar.domain.memory import MemoryState, MemoryType, Provenance
 from sidecar.errors import InvalidInputError
@@ -55,6 +55,14 @@ def test_header_is_no_record_and_tells_the_format() -> None:
 def test_fields_of_later_versions_are_left_out() -> None:
     """A newer version may add to a record without locking older ones out; texts are brought into their stored form."""
     assert decode_record(changed(colour="red", content='  Grüße\r\n"日本語" 😀 ')) == MEMORY
+
+
+def test_delivery_of_an_export_without_channels_is_a_recall() -> None:
+    """Before there were briefings, everything was."""
+    new = DeliveryRecord("rec_1", "codex", "s", "app", NOW, 2, is_degraded=False)
+    plain = json.loads(encode_record(new))
+    assert (plain.pop("channel"), plain.pop("context_kind")) == ("recall", None)
+    assert decode_record(json.dumps(plain)) == new
 
 
 def test_whole_numbers_count_as_numbers() -> None:

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from client_plugins.kit.recognition import shown_memories
 from client_plugins.mcp_bridge.display import CUT_MARK
 from client_plugins.mcp_bridge.documents import MAX_DOCUMENT_CHARACTERS, as_document
+from client_plugins.mcp_bridge.limits import context_limits
 from client_plugins.mcp_bridge.tools import build_context, recall
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.cli.entry import run
+from sidecar.config import SETTINGS
 from sidecar.domain.context import CharacterTokenCounter, ContextCandidate, ContextRequest
 from sidecar.domain.context import build_context as make_context
 from sidecar.domain.ids import memory_id
@@ -21,6 +23,7 @@ from sidecar.domain.memory import Memory, MemoryType
 from tests.unit.test_cli_commands import memory
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
+MOST_BY_DEFAULT = int(next(setting.most for setting in SETTINGS if setting.name == "default_results"))
 MARKER = "k3v9x7q2w8"
 
 
@@ -67,17 +70,19 @@ def test_context_is_markdown_with_every_id() -> None:
 
 
 @pytest.mark.parametrize("character", ["x", "\n", '"', "\\", "ä"])
-def test_context_that_is_too_long_loses_whole_entries(character: str) -> None:
+@pytest.mark.parametrize("client", ["codex", "claude-code"])
+def test_context_that_is_too_long_loses_whole_entries(client: str, character: str) -> None:
     """A fence that a client cuts off leaves stored text standing free, so the cut is made between entries."""
-    memories = [stored(number, f"{number}" + character * 1_500 + "end") for number in range(1, 20)]
+    memories = [stored(number, f"{number}" + character * 1_500 + "end") for number in range(1, 40)]
     answer = context_of(*memories)
-    result = build_context.as_result(answer)
-    assert len(json.dumps(result.structured_content, ensure_ascii=False)) <= build_context.MAX_RESULT_CHARACTERS
-    assert len(text_of(result)) <= build_context.MAX_RESULT_CHARACTERS
+    limit = context_limits(client).characters
+    result = build_context.as_result(answer, characters=limit)
+    assert len(json.dumps(result.structured_content, ensure_ascii=False)) <= limit
+    assert len(text_of(result)) <= limit
     shown = shown_memories([text_of(result)]).memory_ids
     assert shown == tuple(answer.memory_ids)[: len(shown)]
-    assert 0 < len(shown) < 19
-    assert result.structured_content["left_out"] == 19 - len(shown)
+    assert 0 < len(shown) < 39
+    assert result.structured_content["left_out"] == 39 - len(shown)
     assert f"[{MARKER} end of stored notes]" in text_of(result)
 
 
@@ -143,7 +148,7 @@ def expanded(number: int, content: str) -> service.ExpandedMemory:
     return found
 
 
-@pytest.mark.parametrize("n_results", [1, 5, 25, recall.MAX_RESULTS])
+@pytest.mark.parametrize("n_results", [1, 5, MOST_BY_DEFAULT, 25, recall.MAX_RESULTS])
 def test_related_memories_have_room_beside_the_results(n_results: int) -> None:
     """No more are asked for than can be shown, whatever their contents are."""
     most = recall.most_related(n_results)
@@ -152,15 +157,18 @@ def test_related_memories_have_room_beside_the_results(n_results: int) -> None:
     text = text_of(recall.as_result(recall.present(answer, now=NOW)))
     assert len(text) <= recall.MAX_RESULT_CHARACTERS
     assert len(shown_memories([text]).memory_ids) == n_results + most
-    assert most == (0 if n_results == recall.MAX_RESULTS else min(most, recall.MAX_RELATED))
+    # Where the agent names no number, the setting decides, and all related ones are asked for.
+    assert n_results > MOST_BY_DEFAULT or most == recall.most_related(None) == recall.MAX_RELATED
 
 
 def test_related_memories_are_told_apart() -> None:
     """An agent must see what answered its question and what only hangs together with that."""
     answer = service.RecallResponse(memories=[service.RecalledMemory(memory=memory())], expanded=[expanded(3, "old")])
     shown = recall.present(answer, now=NOW)
-    assert [one.content for one in shown.memories] == ["Redis was chosen over Memcached."]
-    assert [(one.content, one.relevance, one.type) for one in shown.related] == [("old", 0.4, "decision")]
+    fence = shown.fence
+    assert [one.content for one in shown.memories] == [f"{fence} Redis was chosen over Memcached. {fence}"]
+    related = [(one.content, one.relevance, one.type) for one in shown.related]
+    assert related == [(f"{fence} old {fence}", 0.4, "decision")]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The tool `build_context`: gives what is known at the start of a session or task, within clients' limits."""
 
+import uuid
 from collections.abc import Sequence
 from enum import StrEnum
 from itertools import takewhile
@@ -10,6 +11,7 @@ from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
 from client_plugins.mcp_bridge.desk import CallScope, Desk
+from client_plugins.mcp_bridge.limits import MAX_TOKENS, ROOMY, context_limits
 from client_plugins.mcp_bridge.tools.hints import READS
 from client_plugins.mcp_bridge.tools.strict_tool import strict_tool
 
@@ -17,11 +19,9 @@ if TYPE_CHECKING:
     from sidecar.api.v1.memory_service_pb2 import BuildContextRequest, BuildContextResponse
 
 NAME: Final = "build_context"
-MAX_RESULT_CHARACTERS: Final = 10_000
-# A token counts as four characters, and line feeds take two in JSON; golden rules come on top.
-DEFAULT_TOKENS: Final = 1_500
-MAX_TOKENS: Final = 2_000
-DEFAULT_GOLDEN_RULES: Final = 12
+# As many as the setting allows by default; with more set, half of these are tried next.
+_USUAL_GOLDEN_RULES: Final = 12
+_LEAST_TOKENS: Final = 100
 _FRAME_CHARACTERS: Final = 500
 _ENDING: Final = " end of stored notes]"
 
@@ -58,41 +58,56 @@ class _BuildContext:
         query: Annotated[str, Field(description="What the work is about; empty: what matters most here.")] = "",
         kind: Annotated[ContextKind, Field(description="What it is for.")] = ContextKind.SESSION,
         token_budget: Annotated[
-            int, Field(ge=100, le=MAX_TOKENS, description="Most tokens besides golden rules.")
-        ] = DEFAULT_TOKENS,
+            int | None,
+            Field(
+                ge=_LEAST_TOKENS,
+                le=MAX_TOKENS,
+                description="Most tokens besides golden rules. Default: setting `context_tokens`; less in Codex.",
+            ),
+        ] = None,
     ) -> Annotated[CallToolResult, ContextAnswer]:
         from sidecar.api.v1 import memory_service_pb2 as service  # noqa: PLC0415 - protobuf is for calls only
 
+        caller = self._desk.caller(scope)
+        limits = context_limits(caller.client)
         request = service.BuildContextRequest(
             query=query,
             kind=service.ContextKind.Value(f"CONTEXT_KIND_{kind.name}"),
-            token_budget=token_budget,
-            max_golden_rules=DEFAULT_GOLDEN_RULES,
-            context=self._desk.caller(scope),
+            token_budget=min(token_budget, limits.max_tokens) if token_budget else limits.default_tokens,
+            internal=True,
+            context=caller,
         )
-        request.max_golden_rules = await self._golden_rules_with_room(scope, request)
+        await self._shrink(scope, request, room=limits.characters - _FRAME_CHARACTERS)
+        request.internal = False
+        # Drawn for the call that counts, so that asking the sidecar once more counts once.
+        request.request_key = uuid.uuid4().hex
         answer = await self._desk.ask(scope, lambda sidecar: sidecar.build_context(request))
-        return as_result(answer)
+        return as_result(answer, characters=limits.characters)
 
-    async def _golden_rules_with_room(self, scope: CallScope, request: "BuildContextRequest") -> int:
-        """Return how many golden rules still leave the result within the limit.
+    async def _shrink(self, scope: CallScope, request: "BuildContextRequest", *, room: int) -> None:
+        """Ask for so few golden rules, and then tokens, that the result has room.
 
         Found by looking only: what is asked for in earnest is recorded as shown, and must then be shown as a whole.
         """
-        look = type(request)()
-        look.CopyFrom(request)
-        look.internal = True
-        while look.max_golden_rules > 1:
-            seen = await self._desk.ask(scope, lambda sidecar: sidecar.build_context(look))
-            if _length(seen.markdown) <= MAX_RESULT_CHARACTERS - _FRAME_CHARACTERS:
-                break
-            look.max_golden_rules //= 2
-        return look.max_golden_rules
+        while True:
+            seen = await self._desk.ask(scope, lambda sidecar: sidecar.build_context(request))
+            if _length(seen.markdown) <= room:
+                return
+            if request.max_golden_rules != 1:
+                request.max_golden_rules = (request.max_golden_rules or _USUAL_GOLDEN_RULES) // 2
+            elif seen.tokens_used > _LEAST_TOKENS:
+                request.token_budget = max(seen.tokens_used // 2, _LEAST_TOKENS)
+            else:
+                return
 
 
-def as_result(answer: "BuildContextResponse") -> CallToolResult:
-    """Return the result in both forms, since clients show the model the one or the other; the text is Markdown."""
-    markdown, cut = fit_context(answer.markdown, room=MAX_RESULT_CHARACTERS - _FRAME_CHARACTERS)
+def as_result(answer: "BuildContextResponse", *, characters: int = ROOMY.characters) -> CallToolResult:
+    """Return the result in both forms, since clients show the model the one or the other; the text is Markdown.
+
+    Args:
+        characters: Most of the whole result, as JSON has it.
+    """
+    markdown, cut = fit_context(answer.markdown, room=characters - _FRAME_CHARACTERS)
     structured = ContextAnswer(
         recall_id=answer.recall_id, markdown=markdown, left_out=answer.dropped + answer.overflow + cut
     )
@@ -142,5 +157,5 @@ def build_context_tool(desk: Desk) -> Tool:
         title="Build the context of a session",
         description=_DESCRIPTION,
         annotations=READS,
-        meta={"anthropic/maxResultSizeChars": 2 * MAX_RESULT_CHARACTERS},
+        meta={"anthropic/maxResultSizeChars": 2 * ROOMY.characters},
     )

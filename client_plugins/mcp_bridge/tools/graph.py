@@ -95,7 +95,7 @@ def graph_tools(desk: Desk) -> list[Tool]:
             graph.delete,
             name="delete_edges",
             title="Delete relations",
-            description="Delete one relation, those of a memory, or those from one memory to another.",
+            description="Delete one relation, those of a memory, or from one to another. `relate` makes one anew.",
             annotations=TAKES_AWAY,
         ),
     ]

@@ -56,11 +56,8 @@ def strict_tool(
     tool.fn_metadata.arg_model = strict
     tool.parameters = flat_schema(strict.model_json_schema(by_alias=True))
     if tool.fn_metadata.output_schema is not None:
-        # What the answer is, the tool's own description says; all schemas together must stay small.
-        output = flat_schema(tool.fn_metadata.output_schema)
-        tool.fn_metadata.output_schema = {
-            key: value for key, value in output.items() if key != "description" and value != {}
-        }
+        output = _lean(flat_schema(tool.fn_metadata.output_schema))
+        tool.fn_metadata.output_schema = {key: value for key, value in output.items() if value != {}}
     return tool
 
 
@@ -81,15 +78,34 @@ def flat_schema(schema: dict[str, Any]) -> dict[str, Any]:
             node = {**target, **{key: value for key, value in node.items() if key != _REFERENCE}}
         # Below `properties` a key is a name of ours, and `title` could be one.
         dropped = {"title", _DEFINITIONS} if is_schema else set()
-        return {
+        flat = {
             key: flatten(value, is_schema=not (is_schema and key == "properties"))
             for key, value in node.items()
             if key not in dropped
         }
+        items = flat.get("items")
+        if is_schema and isinstance(items, dict) and "enum" in items:
+            # Of choices, the list of them is described; what an enumeration says of itself is not for agents.
+            flat["items"] = {key: value for key, value in items.items() if key != "description"}
+        return flat
 
     flat = flatten(schema, is_schema=True)
     assert isinstance(flat, dict)
     return flat
+
+
+def _lean(output: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an answer without what nobody needs of it: all schemas together must stay small.
+
+    What an object is, the tool's own description says; what a field has by default is for those who fill it in.
+    """
+    dropped = {"default", "description"} if "properties" in output else {"default"}
+    lean = {key: value for key, value in output.items() if key not in dropped}
+    if "properties" in lean:
+        lean["properties"] = {name: _lean(field) for name, field in lean["properties"].items()}
+    if isinstance(lean.get("items"), dict):
+        lean["items"] = _lean(lean["items"])
+    return lean
 
 
 def _without_null(node: dict[str, Any]) -> dict[str, Any]:

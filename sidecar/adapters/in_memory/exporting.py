@@ -111,8 +111,10 @@ def _deliveries(tables: Tables, owner: str) -> Iterator[DeliveryRecord]:
                 session=record.session,
                 project=record.project,
                 at=record.at,
-                memory_count=tables.recall_sizes.get(recall_id, len(dict.fromkeys(record.memory_ids))),
+                memory_count=tables.recall_sizes[recall_id],
                 is_degraded=record.is_degraded,
+                channel=record.channel,
+                context_kind=record.context_kind,
             )
 
 

@@ -99,7 +99,8 @@ def _purge(tables: Tables, memory: Memory, *, now: datetime) -> list[CatalogRow]
     replaced, heir = rows.replaced(memory), living_successor(rows, memory.key)
     _delete_slices(tables, memory)
     delete_reports(tables, memory)
-    for collection in (tables.memories, tables.first_accessed, tables.tokens, tables.jobs, tables.successors):
+    by_key = (tables.memories, tables.first_accessed, tables.tokens, tables.jobs, tables.successors, tables.link_wishes)
+    for collection in by_key:
         collection.pop(memory.key, None)
     del tables.keys[memory.id]
     tables.multipliers.pop((memory.owner, memory.id), None)

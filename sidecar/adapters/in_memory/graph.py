@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sidecar.adapters.in_memory.listing import catalog_row
 from sidecar.adapters.in_memory.succession import InMemorySuccessionRows, settle
 from sidecar.adapters.in_memory.tables import Tables
 from sidecar.domain.edge_paths import MAX_EDGES_PER_MEMORY, Direction
 from sidecar.domain.edges import (
+    DeletedEdge,
     DeletedEdges,
     EdgeOfId,
     EdgeOrigin,
@@ -19,7 +21,7 @@ from sidecar.domain.edges import (
     may_auto_link,
 )
 from sidecar.domain.memory import Memory, MemoryState, Relation
-from sidecar.domain.store_values import Edge
+from sidecar.domain.store_values import CatalogRow, Edge, LinkWish
 from sidecar.errors import EdgeNotFoundError, MemoryNotFoundError, SupersessionCircleError
 from sidecar.ports import Clock
 
@@ -42,10 +44,12 @@ class InMemoryGraph:
         if not deleted and isinstance(selector, EdgeOfId):
             raise EdgeNotFoundError(selector.edge_id)
         tables.edges = [edge for edge in tables.edges if edge.id not in named]
-        for edge in deleted:
-            tables.edge_origins.pop(edge.id, None)
+        gone = tuple(
+            DeletedEdge(edge, tables.edge_origins.pop(edge.id, EdgeOrigin.DECLARED))
+            for edge in sorted(deleted, key=lambda edge: edge.id)
+        )
         given_back = {tables.keys[edge.target_id] for edge in deleted if edge.relation is Relation.SUPERSEDES}
-        return DeletedEdges(tuple(edge.id for edge in deleted), tuple(settle(tables, sorted(given_back))))
+        return DeletedEdges(gone, tuple(settle(tables, sorted(given_back))))
 
     async def neighbours(
         self, owner: str, memory_ids: Sequence[str], *, relations: frozenset[Relation] = frozenset()
@@ -65,8 +69,18 @@ class InMemoryGraph:
         }
         return {memory_id: edges[:MAX_EDGES_PER_MEMORY] for memory_id, edges in around.items() if edges}
 
+    async def link_wish(self, key: int) -> tuple[CatalogRow, LinkWish] | None:
+        """See `GraphStore.link_wish`."""
+        wish = self._tables.link_wishes.get(key)
+        return None if wish is None else (catalog_row(self._tables.memories[key]), wish)
+
+    async def end_link_wish(self, key: int) -> None:
+        """See `GraphStore.end_link_wish`."""
+        self._tables.link_wishes.pop(key, None)
+
     async def auto_link(self, key: int, near: Sequence[tuple[int, float]]) -> tuple[Edge, ...]:
         """See `GraphStore.auto_link`."""
+        self._tables.link_wishes.pop(key, None)
         tables, now = self._tables, self._clock.now()
         source = tables.memories.get(key)
         added: list[Edge] = []

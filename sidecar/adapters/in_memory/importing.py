@@ -186,6 +186,8 @@ class RecordImport:
             at=record.at,
             memory_ids=(),
             is_degraded=record.is_degraded,
+            channel=record.channel,
+            context_kind=record.context_kind,
         )
         return True
 

@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from sidecar.adapters.in_memory.tables import Tables, ThreadEntry, UsageEntry
 from sidecar.domain.confirmation import Claim
-from sidecar.domain.evidence import SessionThread, UsageEvent, Valence
+from sidecar.domain.evidence import DELIVERED, SessionThread, UsageEvent
 from sidecar.domain.ledger import Call, Slice, Thread
 from sidecar.domain.reinforcement import Evidence
 
@@ -35,12 +35,12 @@ class InMemoryLedgerRows:
         )
         return by_transcript or any(
             (event.client, event.session) == (client, session) and event.at <= until
-            for event in self._tables.surfaced(self._owner, memory_id)
+            for event in self._tables.delivered(self._owner, memory_id)
         )
 
     def was_delivered(self, client: str, project: str, memory_id: str, *, since: datetime, until: datetime) -> bool:
         """See `ConfirmationRows.was_delivered`."""
-        recalls = [self._tables.recalls[event.recall_id] for event in self._tables.surfaced(self._owner, memory_id)]
+        recalls = [self._tables.recalls[event.recall_id] for event in self._tables.delivered(self._owner, memory_id)]
         return any(
             (record.client, record.project) == (client, project) and since <= record.at <= until for record in recalls
         )
@@ -95,7 +95,7 @@ class InMemoryLedgerRows:
             if entry.event.owner == self._owner
             and entry.event.credited_id == memory_id
             and entry.event.at >= since
-            and entry.event.valence is not Valence.SURFACED
+            and entry.event.valence not in DELIVERED.values()
         ]
 
     def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:

@@ -9,13 +9,13 @@ from functools import partial
 import numpy as np
 
 from sidecar.adapters.in_memory import forgetting, listing, succession, word_index
+from sidecar.adapters.in_memory.deliveries import InMemoryDeliveries
 from sidecar.adapters.in_memory.evidence_store import InMemoryEvidence
 from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
 from sidecar.adapters.in_memory.maintenance import InMemoryMaintenance
 from sidecar.adapters.in_memory.reports import InMemoryReports
 from sidecar.adapters.in_memory.tables import Job, KeptForgetting, KeptOutcome, Tables
 from sidecar.domain.confirmation import make_claims, settle
-from sidecar.domain.evidence import UsageEvent, Valence
 from sidecar.domain.memory import GOLDEN_CONFIDENCE, Link, Memory, MemoryState, Relation
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.recall import MemoryFilter
@@ -33,7 +33,6 @@ from sidecar.domain.store_values import (
     Page,
     ParkedJob,
     RankFields,
-    RecallRecord,
     RequestKey,
     StoreHealth,
     WordHit,
@@ -45,7 +44,7 @@ from sidecar.errors import IndexRowError, InvalidInputError, MemoryNotFoundError
 from sidecar.ports import Clock, Embedding, Keys
 
 
-class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
+class InMemoryStore(InMemoryDeliveries, InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
     """Implements every store. Every method runs to its end at once, so each is a transaction."""
 
     def __init__(self, *, clock: Clock, posting_budget: int = POSTING_BUDGET) -> None:
@@ -239,26 +238,16 @@ class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
         """See `MemoryStore.embedded_keys`."""
         return np.array(sorted(key for model, key in self._tables.vectors if model == model_id), np.int64)
 
+    async def unlinked_keys(self, model_id: str) -> list[int]:
+        """See `MemoryStore.unlinked_keys`."""
+        return sorted(key for key in self._tables.link_wishes if (model_id, key) in self._tables.vectors)
+
     async def embeddings(self, model_id: str, keys: Sequence[int]) -> list[tuple[int, Embedding]]:
         """See `MemoryStore.embeddings`; ordered by key."""
         vectors = self._tables.vectors
         return [(key, vectors[model_id, key].copy()) for key in sorted(set(keys)) if (model_id, key) in vectors]
 
     # --- use ---
-
-    async def record_recall(self, record: RecallRecord) -> None:
-        """See `MemoryStore.record_recall`."""
-        tables = self._tables
-        if record.recall_id in tables.recalls:
-            return
-        tables.recalls[record.recall_id] = record
-        for memory_id in dict.fromkeys(record.memory_ids):
-            memory = tables.find(record.owner, memory_id)
-            if memory is None:
-                continue
-            accessed_at = max(memory.accessed_at, record.at)
-            tables.memories[memory.key] = replace(memory, access_count=memory.access_count + 1, accessed_at=accessed_at)
-            tables.add_usage(_surfaced(record, memory_id), occasion=f"recall\x1f{record.recall_id}")
 
     async def multipliers(self, memory_ids: Sequence[str]) -> dict[str, float]:
         """See `MemoryStore.multipliers`."""
@@ -330,6 +319,8 @@ class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
         tables.first_accessed[memory.key] = memory.accessed_at
         tables.tokens[memory.key] = Counter(new.tokens)
         tables.jobs[memory.key] = Job(0, now, now)
+        if new.link_wish is not None:
+            tables.link_wishes[memory.key] = new.link_wish
         superseded = self._link(memory.id, targets)
         return AddOutcome(
             memory_id=memory.id,
@@ -361,18 +352,3 @@ class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
         claims = make_claims(new.links, remembered=new.memory, source_id=source_id, project=new.project)
         rows = InMemoryLedgerRows(self._tables, new.memory.owner)
         return tuple(claim.target_id for claim in claims if settle(rows, claim, at=self._clock.now()))
-
-
-def _surfaced(record: RecallRecord, memory_id: str) -> UsageEvent:
-    return UsageEvent(
-        owner=record.owner,
-        memory_id=memory_id,
-        credited_id=memory_id,
-        source=None,
-        valence=Valence.SURFACED,
-        weight=0.0,
-        client=record.client,
-        session=record.session,
-        at=record.at,
-        recall_id=record.recall_id,
-    )

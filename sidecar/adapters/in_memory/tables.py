@@ -7,12 +7,12 @@ from datetime import datetime
 from sidecar.domain.confirmation import Claim
 from sidecar.domain.disputes import Dispute
 from sidecar.domain.edges import EdgeOrigin
-from sidecar.domain.evidence import SessionThread, TranscriptCursor, UsageEvent, Valence
+from sidecar.domain.evidence import DELIVERED, SessionThread, TranscriptCursor, UsageEvent
 from sidecar.domain.exchange import FileRecord
 from sidecar.domain.ledger import Call, Slice
 from sidecar.domain.memory import Memory, MemoryType, Relation
 from sidecar.domain.reinforcement import Evidence
-from sidecar.domain.store_values import AddOutcome, Edge, Forgetting, RecallRecord
+from sidecar.domain.store_values import AddOutcome, Edge, Forgetting, LinkWish, RecallRecord
 from sidecar.domain.validation import ValidationEvent
 from sidecar.ports import Embedding
 
@@ -32,6 +32,15 @@ class KeptForgetting:
 
     digest: str
     outcome: Forgetting
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRecall:
+    """Which recall the first request with a key counts as."""
+
+    digest: str
+    recall_id: str
     at: datetime
 
 
@@ -90,8 +99,10 @@ class Tables:
     edges: list[Edge] = field(default_factory=list)
     kept_outcomes: dict[tuple[str, str], KeptOutcome] = field(default_factory=dict)
     kept_forgettings: dict[tuple[str, str], KeptForgetting] = field(default_factory=dict)
+    kept_recalls: dict[tuple[str, str], KeptRecall] = field(default_factory=dict)
     vectors: dict[tuple[str, int], Embedding] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)
+    link_wishes: dict[int, LinkWish] = field(default_factory=dict)
     model_id: str = ""
     recalls: dict[str, RecallRecord] = field(default_factory=dict)
     usage: list[UsageEntry] = field(default_factory=list)
@@ -120,7 +131,7 @@ class Tables:
     disputes: dict[int, tuple[str, Dispute]] = field(default_factory=dict)
     files: list[tuple[str, FileRecord]] = field(default_factory=list)
     recall_sizes: dict[str, int] = field(default_factory=dict)
-    """Recall id to how many memories it delivered, where their ids are not known."""
+    """Recall id to how many memories it delivered."""
     last_report: int = 0
     last_dispute: int = 0
     last_file: int = 0
@@ -159,12 +170,12 @@ class Tables:
         self.usage.append(entry)
         return True
 
-    def surfaced(self, owner: str, memory_id: str) -> list[UsageEvent]:
-        """Return the events of the memory's deliveries."""
+    def delivered(self, owner: str, memory_id: str) -> list[UsageEvent]:
+        """Return the events of the memory's deliveries, by recalls and in briefings."""
         return [
             entry.event
             for entry in self.usage
             if entry.event.owner == owner
             and entry.event.memory_id == memory_id
-            and entry.event.valence is Valence.SURFACED
+            and entry.event.valence in DELIVERED.values()
         ]

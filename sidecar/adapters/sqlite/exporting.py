@@ -13,9 +13,10 @@ from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one
 from sidecar.adapters.sqlite.values import MEMORY_TYPES, PROVENANCES, from_us
 from sidecar.domain.confidence import ValidationKind
 from sidecar.domain.confirmation import Standing
+from sidecar.domain.context import ContextKind
 from sidecar.domain.disputes import Resolution
 from sidecar.domain.edges import EdgeOrigin
-from sidecar.domain.evidence import UsageSource, Valence
+from sidecar.domain.evidence import Channel, UsageSource, Valence
 from sidecar.domain.exchange import (
     ClaimRecord,
     DeliveryRecord,
@@ -169,8 +170,18 @@ def _dispute(row: Row) -> DisputeRecord:
 
 
 def _delivery(row: Row) -> DeliveryRecord:
-    recall_id, client, session, project, at, memory_count, is_degraded = row
-    return DeliveryRecord(recall_id, client, session, project, from_us(at), memory_count, bool(is_degraded))
+    recall_id, client, session, project, at, memory_count, is_degraded, channel, context_kind = row
+    return DeliveryRecord(
+        recall_id=recall_id,
+        client=client,
+        session=session,
+        project=project,
+        at=from_us(at),
+        memory_count=memory_count,
+        is_degraded=bool(is_degraded),
+        channel=Channel(channel),
+        context_kind=ContextKind(context_kind) if context_kind else None,
+    )
 
 
 def _use(row: Row) -> UseRecord:
@@ -256,7 +267,7 @@ SECTIONS: Final = (
         "",
         "r.owner",
         "r.recall_id",
-        "r.recall_id, r.client, r.session, r.project, r.at, r.memory_count, r.is_degraded",
+        "r.recall_id, r.client, r.session, r.project, r.at, r.memory_count, r.is_degraded, r.channel, r.context_kind",
         _delivery,
     ),
     Section(

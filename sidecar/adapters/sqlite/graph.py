@@ -11,9 +11,17 @@ from sidecar.adapters.sqlite import reading
 from sidecar.adapters.sqlite.connection import Row, Value, fetch_all, fetch_one, fetch_value, placeholders
 from sidecar.adapters.sqlite.succession import SqliteSuccessionRows, settle
 from sidecar.adapters.sqlite.transaction import Transaction
-from sidecar.adapters.sqlite.values import MEMORY_COLUMNS, from_us, memory_from_row, to_us
+from sidecar.adapters.sqlite.values import (
+    CATALOG_COLUMNS,
+    MEMORY_COLUMNS,
+    catalog_from_row,
+    from_us,
+    memory_from_row,
+    to_us,
+)
 from sidecar.domain.edge_paths import MAX_EDGES_PER_MEMORY, Direction
 from sidecar.domain.edges import (
+    DeletedEdge,
     DeletedEdges,
     EdgeOfId,
     EdgeOrigin,
@@ -26,7 +34,7 @@ from sidecar.domain.edges import (
     may_auto_link,
 )
 from sidecar.domain.memory import Memory, MemoryState, Relation
-from sidecar.domain.store_values import Edge
+from sidecar.domain.store_values import CatalogRow, Edge, LinkWish
 from sidecar.errors import EdgeNotFoundError, MemoryNotFoundError, SupersessionCircleError
 
 _EDGES: Final = (
@@ -79,15 +87,18 @@ def delete_edges(transaction: Transaction, owner: str, selector: EdgeSelector) -
     """See `GraphStore.delete_edges`."""
     connection = transaction.connection
     condition, arguments = _selection(connection, owner, selector)
+    bound = [owner, *arguments]
     rows = fetch_all(
         connection,
-        f"DELETE FROM edges WHERE owner = ? AND {condition} RETURNING id, relation, target_key",
-        [owner, *arguments],
+        f"SELECT id, origin, relation, target_key FROM edges WHERE owner = ? AND {condition} ORDER BY id",
+        bound,
     )
     if not rows and isinstance(selector, EdgeOfId):
         raise EdgeNotFoundError(selector.edge_id)
-    given_back = sorted({target_key for _, relation, target_key in rows if relation == Relation.SUPERSEDES})
-    return DeletedEdges(tuple(sorted(row[0] for row in rows)), tuple(settle(connection, given_back)))
+    deleted = tuple(DeletedEdge(_of_id(connection, row[0]), EdgeOrigin(row[1])) for row in rows)
+    connection.execute(f"DELETE FROM edges WHERE owner = ? AND {condition}", bound)
+    given_back = sorted({target_key for *_, relation, target_key in rows if relation == Relation.SUPERSEDES})
+    return DeletedEdges(deleted, tuple(settle(connection, given_back)))
 
 
 def neighbours(
@@ -109,6 +120,7 @@ def auto_link(
 ) -> tuple[Edge, ...]:
     """See `GraphStore.auto_link`."""
     connection = transaction.connection
+    end_link_wish(transaction, key)
     source = _find(connection, key)
     if source is None:
         return ()
@@ -121,6 +133,40 @@ def auto_link(
         new = NewEdge(source.id, target.id, Relation.RELATES_TO, weight, EdgeOrigin.AUTO)
         added.append(_of_id(connection, _insert(connection, source, target, new, now=now)))
     return tuple(added)
+
+
+def keep_link_wish(connection: apsw.Connection, key: int, wish: LinkWish) -> None:
+    """Note how a memory is to be related once it is embedded."""
+    connection.execute(
+        "INSERT INTO link_wishes VALUES (?, ?, ?, ?)", (key, wish.max_links, wish.threshold, int(wish.is_refined))
+    )
+
+
+def link_wish(connection: apsw.Connection, key: int) -> tuple[CatalogRow, LinkWish] | None:
+    """See `GraphStore.link_wish`."""
+    row = fetch_one(
+        connection,
+        f"SELECT w.max_links, w.threshold, w.is_refined, {CATALOG_COLUMNS} FROM link_wishes w "
+        "JOIN memories m ON m.key = w.key WHERE w.key = ?",
+        (int(key),),
+    )
+    return None if row is None else (catalog_from_row(row[3:]), LinkWish(row[0], row[1], bool(row[2])))
+
+
+def end_link_wish(transaction: Transaction, key: int) -> None:
+    """See `GraphStore.end_link_wish`."""
+    transaction.connection.execute("DELETE FROM link_wishes WHERE key = ?", (int(key),))
+
+
+def unlinked_keys(connection: apsw.Connection, model_id: str) -> list[int]:
+    """See `MemoryStore.unlinked_keys`."""
+    rows = fetch_all(
+        connection,
+        "SELECT w.key FROM link_wishes w WHERE EXISTS (SELECT 1 FROM embeddings e JOIN models d ON d.id = e.model "
+        "WHERE d.model_id = ? AND e.key = w.key) ORDER BY w.key",
+        (model_id,),
+    )
+    return [row[0] for row in rows]
 
 
 def refine_edge(transaction: Transaction, owner: str, edge_id: int, *, relation: Relation) -> Edge | None:

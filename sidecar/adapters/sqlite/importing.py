@@ -219,6 +219,8 @@ def _store_delivery(connection: apsw.Connection, owner: str, record: DeliveryRec
             "at": to_us(record.at),
             "memory_count": record.memory_count,
             "is_degraded": int(record.is_degraded),
+            "channel": record.channel,
+            "context_kind": record.context_kind or "",
         },
     )
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import apsw
 
-from sidecar.adapters.sqlite import embeddings, reading
+from sidecar.adapters.sqlite import embeddings, graph, reading
 from sidecar.adapters.sqlite.connection import fetch_one
 from sidecar.adapters.sqlite.succession import SqliteSuccessionRows, find_active
 from sidecar.adapters.sqlite.succession import settle as settle_states
@@ -120,6 +120,8 @@ class AddMemory:
         key = self._insert(connection)
         add_words(transaction, self.statistics, key, self.new.tokens)
         embeddings.queue_job(connection, key, now=self.now)
+        if self.new.link_wish is not None:
+            graph.keep_link_wish(connection, key, self.new.link_wish)
         superseded = self._link(connection, key, targets)
         used = self._settle_claims(connection, self.new.memory.id)
         added = CatalogRow(

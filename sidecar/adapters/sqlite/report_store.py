@@ -15,11 +15,12 @@ from sidecar.domain.confidence import ValidationKind, ValidationSummary
 from sidecar.domain.disputes import Challenge, Dispute, ResolvedDispute, Verdict
 from sidecar.domain.edges import DeletedEdges, EdgeSelector, NewEdge, StoredEdge
 from sidecar.domain.memory import Relation
-from sidecar.domain.store_values import Edge, Forgetting
+from sidecar.domain.store_values import CatalogRow, Edge, Forgetting, LinkWish
 from sidecar.domain.validation import Report, ValidationEvent, ValidationOutcome
 from sidecar.ports import Clock
 
 UID_BYTES: Final = 16
+_LINK_WISH: Final = "link_wish"
 
 
 class SqliteReports:
@@ -51,6 +52,14 @@ class SqliteReports:
     async def auto_link(self, key: int, near: Sequence[tuple[int, float]]) -> tuple[Edge, ...]:
         """See `GraphStore.auto_link`."""
         return await self._writer.run(partial(graph.auto_link, key=key, near=near, now=self._clock.now()))
+
+    async def link_wish(self, key: int) -> tuple[CatalogRow, LinkWish] | None:
+        """See `GraphStore.link_wish`."""
+        return await self._readers.run(partial(graph.link_wish, key=key))
+
+    async def end_link_wish(self, key: int) -> None:
+        """See `GraphStore.end_link_wish`."""
+        self._writer.submit_nowait(partial(graph.end_link_wish, key=key), what=_LINK_WISH)
 
     async def refine_edge(self, owner: str, edge_id: int, relation: Relation) -> Edge | None:
         """See `GraphStore.refine_edge`."""

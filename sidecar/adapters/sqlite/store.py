@@ -9,7 +9,18 @@ from typing import Final, Self
 
 import apsw
 
-from sidecar.adapters.sqlite import coverage, embeddings, evidence, forgetting, reading, upkeep, usage, words
+from sidecar.adapters.sqlite import (
+    coverage,
+    deliveries,
+    embeddings,
+    evidence,
+    forgetting,
+    graph,
+    reading,
+    upkeep,
+    usage,
+    words,
+)
 from sidecar.adapters.sqlite.connection import open_writer, storage_error
 from sidecar.adapters.sqlite.forgetting import ForgetMemories
 from sidecar.adapters.sqlite.llm_ledger import SqliteLlmLedger
@@ -247,6 +258,10 @@ class SqliteStore(SqliteReports, SqliteMaintenance):
         """See `MemoryStore.embedded_keys`."""
         return await self._readers.run(partial(embeddings.embedded_keys, model_id=model_id))
 
+    async def unlinked_keys(self, model_id: str) -> list[int]:
+        """See `MemoryStore.unlinked_keys`."""
+        return await self._readers.run(partial(graph.unlinked_keys, model_id=model_id))
+
     async def embeddings(self, model_id: str, keys: Sequence[int]) -> list[tuple[int, Embedding]]:
         """See `MemoryStore.embeddings`."""
         return await self._readers.run(partial(embeddings.load, model_id=model_id, keys=keys))
@@ -255,7 +270,17 @@ class SqliteStore(SqliteReports, SqliteMaintenance):
 
     async def record_recall(self, record: RecallRecord) -> None:
         """See `MemoryStore.record_recall`."""
-        self._writer.submit_nowait(partial(usage.record_recall, record=record), what=_RECALL_RECORD)
+        self._writer.submit_nowait(partial(deliveries.record_recall, record=record), what=_RECALL_RECORD)
+
+    async def claim_briefing(self, record: RecallRecord) -> str:
+        """See `MemoryStore.claim_briefing`."""
+        return await self._writer.run(partial(deliveries.claim_briefing, record=record))
+
+    async def kept_recall(self, owner: str, request: RequestKey) -> str:
+        """See `MemoryStore.kept_recall`."""
+        return await self._readers.run(
+            partial(deliveries.kept_recall, owner=owner, request=request, now=self._clock.now())
+        )
 
     async def multipliers(self, memory_ids: Sequence[str]) -> dict[str, float]:
         """See `MemoryStore.multipliers`."""

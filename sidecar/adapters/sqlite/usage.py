@@ -1,4 +1,4 @@
-"""Rows of use: delivered recalls, claims, events and multipliers. The rules are in sidecar.domain.confirmation."""
+"""Rows of use: claims, events and multipliers. The rules are in sidecar.domain.confirmation."""
 # ruff: noqa: S608 - only names and place holders of our own are put into statements; values are bound
 
 from collections.abc import Sequence
@@ -6,51 +6,21 @@ from datetime import datetime
 
 import apsw
 
-from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_value
-from sidecar.adapters.sqlite.transaction import Transaction
+from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_value, placeholders
 from sidecar.adapters.sqlite.values import from_us, to_us
 from sidecar.domain.confirmation import Claim, Standing
-from sidecar.domain.evidence import UsageEvent, UsageSource, Valence
+from sidecar.domain.evidence import DELIVERED, UsageEvent, UsageSource, Valence
 from sidecar.domain.memory import Relation
 from sidecar.domain.reinforcement import Evidence
-from sidecar.domain.store_values import RecallRecord
 
 _EVENT_COLUMNS = (
     "owner, memory_id, credited_id, source, valence, weight, client, session, at, recall_id, is_weak, occasion"
 )
 _CLAIM_COLUMNS = "remember_id, source_id, target_id, relation, client, session, project, at, standing"
 
+_DELIVERED = tuple(DELIVERED.values())
+_IS_DELIVERED = f"valence IN ({placeholders(len(_DELIVERED))})"
 _SAME_EVENT = "owner = ? AND memory_id = ? AND occasion = ? AND valence = ? AND source = ?"
-
-
-def record_recall(transaction: Transaction, record: RecallRecord) -> None:
-    """See `MemoryStore.record_recall`; ids of no memory are left out, a recall that is known changes nothing."""
-    connection = transaction.connection
-    at = to_us(record.at)
-    memory_ids = tuple(dict.fromkeys(record.memory_ids))
-    connection.execute(
-        "INSERT OR IGNORE INTO recalls VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            record.recall_id,
-            record.owner,
-            record.client,
-            record.session,
-            record.project,
-            at,
-            len(memory_ids),
-            int(record.is_degraded),
-        ),
-    )
-    if not connection.changes():
-        return
-    for memory_id in memory_ids:
-        connection.execute(
-            "UPDATE memories SET access_count = access_count + 1, accessed_at = max(accessed_at, ?) "
-            "WHERE id = ? AND owner = ?",
-            (at, memory_id, record.owner),
-        )
-        if connection.changes():
-            insert_event(connection, _surfaced(record, memory_id), occasion=f"recall\x1f{record.recall_id}")
 
 
 def insert_event(connection: apsw.Connection, event: UsageEvent, *, occasion: str) -> bool:
@@ -85,21 +55,6 @@ def events_about(connection: apsw.Connection, owner: str, memory_id: str) -> lis
         (owner, memory_id),
     )
     return [_event_from_row(row) for row in rows]
-
-
-def _surfaced(record: RecallRecord, memory_id: str) -> UsageEvent:
-    return UsageEvent(
-        owner=record.owner,
-        memory_id=memory_id,
-        credited_id=memory_id,
-        source=None,
-        valence=Valence.SURFACED,
-        weight=0.0,
-        client=record.client,
-        session=record.session,
-        at=record.at,
-        recall_id=record.recall_id,
-    )
 
 
 def _event_from_row(row: Row) -> UsageEvent:
@@ -153,10 +108,10 @@ class SqliteConfirmationRows:
         found = fetch_value(
             self._connection,
             "SELECT EXISTS (SELECT 1 FROM shown s JOIN evidence_sessions e ON e.id = s.thread "
-            "WHERE s.owner = ?1 AND s.memory_id = ?4 AND e.client = ?2 AND e.session = ?3 AND s.at <= ?6) "
-            "OR EXISTS (SELECT 1 FROM usage_events WHERE owner = ?1 AND memory_id = ?4 AND valence = ?5 "
-            "AND client = ?2 AND session = ?3 AND at <= ?6)",
-            (self._owner, client, session, memory_id, Valence.SURFACED, to_us(until)),
+            "WHERE s.owner = ?1 AND s.memory_id = ?4 AND e.client = ?2 AND e.session = ?3 AND s.at <= ?5) "
+            "OR EXISTS (SELECT 1 FROM usage_events WHERE owner = ?1 AND memory_id = ?4 "
+            f"AND client = ?2 AND session = ?3 AND at <= ?5 AND {_IS_DELIVERED})",
+            (self._owner, client, session, memory_id, to_us(until), *_DELIVERED),
         )
         return bool(found)
 
@@ -165,9 +120,9 @@ class SqliteConfirmationRows:
         found = fetch_value(
             self._connection,
             "SELECT EXISTS (SELECT 1 FROM usage_events u JOIN recalls r ON r.recall_id = u.recall_id "
-            "WHERE u.owner = ? AND u.memory_id = ? AND u.valence = ? AND r.client = ? AND r.project = ? "
+            f"WHERE u.owner = ? AND u.memory_id = ? AND u.{_IS_DELIVERED} AND r.client = ? AND r.project = ? "
             "AND r.at BETWEEN ? AND ?)",
-            (self._owner, memory_id, Valence.SURFACED, client, project, to_us(since), to_us(until)),
+            (self._owner, memory_id, *_DELIVERED, client, project, to_us(since), to_us(until)),
         )
         return bool(found)
 
@@ -252,8 +207,8 @@ class SqliteConfirmationRows:
         rows = fetch_all(
             self._connection,
             f"SELECT {_EVENT_COLUMNS} FROM usage_events WHERE credited_id = ? AND at >= ? AND owner = ? "
-            "AND valence <> ? ORDER BY id",
-            (memory_id, to_us(since), self._owner, Valence.SURFACED),
+            f"AND NOT {_IS_DELIVERED} ORDER BY id",
+            (memory_id, to_us(since), self._owner, *_DELIVERED),
         )
         return [_event_from_row(row) for row in rows]
 

@@ -25,15 +25,17 @@ _sym_db = _symbol_database.Default()
 from sidecar.api.v1 import memory_pb2 as sidecar_dot_api_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"sidecar/api/v1/graph_service.proto\x12\x0esidecar.api.v1\x1a\x1bsidecar/api/v1/memory.proto\"\x81\x01\n\rRelateRequest\x12\x11\n\tsource_id\x18\x01 \x01(\t\x12\x11\n\ttarget_id\x18\x02 \x01(\t\x12*\n\x08relation\x18\x03 \x01(\x0e\x32\x18.sidecar.api.v1.Relation\x12\x13\n\x06weight\x18\x04 \x01(\x01H\x00\x88\x01\x01\x42\t\n\x07_weight\"E\n\x0eRelateResponse\x12\"\n\x04\x65\x64ge\x18\x01 \x01(\x0b\x32\x14.sidecar.api.v1.Edge\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"P\n\rEdgesOfMemory\x12\x11\n\tmemory_id\x18\x01 \x01(\t\x12,\n\tdirection\x18\x02 \x01(\x0e\x32\x19.sidecar.api.v1.Direction\"3\n\x0b\x45\x64gesOfPair\x12\x11\n\tsource_id\x18\x01 \x01(\t\x12\x11\n\ttarget_id\x18\x02 \x01(\t\"\xbe\x01\n\x12\x44\x65leteEdgesRequest\x12\x11\n\x07\x65\x64ge_id\x18\x01 \x01(\x03H\x00\x12/\n\x06memory\x18\x02 \x01(\x0b\x32\x1d.sidecar.api.v1.EdgesOfMemoryH\x00\x12+\n\x04pair\x18\x03 \x01(\x0b\x32\x1b.sidecar.api.v1.EdgesOfPairH\x00\x12+\n\trelations\x18\x04 \x03(\x0e\x32\x18.sidecar.api.v1.RelationB\n\n\x08selector\">\n\x13\x44\x65leteEdgesResponse\x12\x18\n\x10\x64\x65leted_edge_ids\x18\x01 \x03(\x03\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\"\x8b\x02\n\x13InspectGraphRequest\x12\x11\n\tmemory_id\x18\x01 \x01(\t\x12\x11\n\tmax_depth\x18\x02 \x01(\x05\x12,\n\tdirection\x18\x03 \x01(\x0e\x32\x19.sidecar.api.v1.Direction\x12+\n\trelations\x18\x04 \x03(\x0e\x32\x18.sidecar.api.v1.Relation\x12\x1b\n\x0einclude_scores\x18\x05 \x01(\x08H\x00\x88\x01\x01\x12\x19\n\x0c\x64\x65\x63\x61y_factor\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x17\n\x0finclude_mermaid\x18\x07 \x01(\x08\x42\x11\n\x0f_include_scoresB\x0f\n\r_decay_factor\"\x89\x01\n\tGraphNode\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07preview\x18\x02 \x01(\t\x12(\n\x04type\x18\x03 \x01(\x0e\x32\x1a.sidecar.api.v1.MemoryType\x12\x12\n\nconfidence\x18\x04 \x01(\x01\x12\x12\n\nimportance\x18\x05 \x01(\x01\x12\r\n\x05\x64\x65pth\x18\x06 \x01(\x05\"\x86\x01\n\tGraphPath\x12\x10\n\x08node_ids\x18\x01 \x03(\t\x12+\n\trelations\x18\x02 \x03(\x0e\x32\x18.sidecar.api.v1.Relation\x12\x14\n\x0ctotal_weight\x18\x03 \x01(\x01\x12\x16\n\trelevance\x18\x04 \x01(\x01H\x00\x88\x01\x01\x42\x0c\n\n_relevance\"\xc6\x01\n\x14InspectGraphResponse\x12\x11\n\torigin_id\x18\x01 \x01(\t\x12(\n\x05nodes\x18\x02 \x03(\x0b\x32\x19.sidecar.api.v1.GraphNode\x12#\n\x05\x65\x64ges\x18\x03 \x03(\x0b\x32\x14.sidecar.api.v1.Edge\x12(\n\x05paths\x18\x04 \x03(\x0b\x32\x19.sidecar.api.v1.GraphPath\x12\x11\n\ttruncated\x18\x05 \x03(\t\x12\x0f\n\x07mermaid\x18\x06 \x01(\t*_\n\tDirection\x12\x19\n\x15\x44IRECTION_UNSPECIFIED\x10\x00\x12\x11\n\rDIRECTION_OUT\x10\x01\x12\x10\n\x0c\x44IRECTION_IN\x10\x02\x12\x12\n\x0e\x44IRECTION_BOTH\x10\x03\x32\x8a\x02\n\x0cGraphService\x12G\n\x06Relate\x12\x1d.sidecar.api.v1.RelateRequest\x1a\x1e.sidecar.api.v1.RelateResponse\x12V\n\x0b\x44\x65leteEdges\x12\".sidecar.api.v1.DeleteEdgesRequest\x1a#.sidecar.api.v1.DeleteEdgesResponse\x12Y\n\x0cInspectGraph\x12#.sidecar.api.v1.InspectGraphRequest\x1a$.sidecar.api.v1.InspectGraphResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"sidecar/api/v1/graph_service.proto\x12\x0esidecar.api.v1\x1a\x1bsidecar/api/v1/memory.proto\"\x81\x01\n\rRelateRequest\x12\x11\n\tsource_id\x18\x01 \x01(\t\x12\x11\n\ttarget_id\x18\x02 \x01(\t\x12*\n\x08relation\x18\x03 \x01(\x0e\x32\x18.sidecar.api.v1.Relation\x12\x13\n\x06weight\x18\x04 \x01(\x01H\x00\x88\x01\x01\x42\t\n\x07_weight\"E\n\x0eRelateResponse\x12\"\n\x04\x65\x64ge\x18\x01 \x01(\x0b\x32\x14.sidecar.api.v1.Edge\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"P\n\rEdgesOfMemory\x12\x11\n\tmemory_id\x18\x01 \x01(\t\x12,\n\tdirection\x18\x02 \x01(\x0e\x32\x19.sidecar.api.v1.Direction\"3\n\x0b\x45\x64gesOfPair\x12\x11\n\tsource_id\x18\x01 \x01(\t\x12\x11\n\ttarget_id\x18\x02 \x01(\t\"\xbe\x01\n\x12\x44\x65leteEdgesRequest\x12\x11\n\x07\x65\x64ge_id\x18\x01 \x01(\x03H\x00\x12/\n\x06memory\x18\x02 \x01(\x0b\x32\x1d.sidecar.api.v1.EdgesOfMemoryH\x00\x12+\n\x04pair\x18\x03 \x01(\x0b\x32\x1b.sidecar.api.v1.EdgesOfPairH\x00\x12+\n\trelations\x18\x04 \x03(\x0e\x32\x18.sidecar.api.v1.RelationB\n\n\x08selector\"]\n\x0b\x44\x65letedEdge\x12\"\n\x04\x65\x64ge\x18\x01 \x01(\x0b\x32\x14.sidecar.api.v1.Edge\x12*\n\x06origin\x18\x02 \x01(\x0e\x32\x1a.sidecar.api.v1.EdgeOrigin\"r\n\x13\x44\x65leteEdgesResponse\x12\x18\n\x10\x64\x65leted_edge_ids\x18\x01 \x03(\x03\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\x12\x32\n\rdeleted_edges\x18\x03 \x03(\x0b\x32\x1b.sidecar.api.v1.DeletedEdge\"\x8b\x02\n\x13InspectGraphRequest\x12\x11\n\tmemory_id\x18\x01 \x01(\t\x12\x11\n\tmax_depth\x18\x02 \x01(\x05\x12,\n\tdirection\x18\x03 \x01(\x0e\x32\x19.sidecar.api.v1.Direction\x12+\n\trelations\x18\x04 \x03(\x0e\x32\x18.sidecar.api.v1.Relation\x12\x1b\n\x0einclude_scores\x18\x05 \x01(\x08H\x00\x88\x01\x01\x12\x19\n\x0c\x64\x65\x63\x61y_factor\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x17\n\x0finclude_mermaid\x18\x07 \x01(\x08\x42\x11\n\x0f_include_scoresB\x0f\n\r_decay_factor\"\x89\x01\n\tGraphNode\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07preview\x18\x02 \x01(\t\x12(\n\x04type\x18\x03 \x01(\x0e\x32\x1a.sidecar.api.v1.MemoryType\x12\x12\n\nconfidence\x18\x04 \x01(\x01\x12\x12\n\nimportance\x18\x05 \x01(\x01\x12\r\n\x05\x64\x65pth\x18\x06 \x01(\x05\"\x98\x01\n\tGraphPath\x12\x10\n\x08node_ids\x18\x01 \x03(\t\x12+\n\trelations\x18\x02 \x03(\x0e\x32\x18.sidecar.api.v1.Relation\x12\x14\n\x0ctotal_weight\x18\x03 \x01(\x01\x12\x16\n\trelevance\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x10\n\x08\x65\x64ge_ids\x18\x05 \x03(\x03\x42\x0c\n\n_relevance\"Y\n\nGraphStats\x12\x12\n\nnode_count\x18\x01 \x01(\x05\x12\x12\n\nedge_count\x18\x02 \x01(\x05\x12\x12\n\npath_count\x18\x03 \x01(\x05\x12\x0f\n\x07\x64\x65\x65pest\x18\x04 \x01(\x05\"\xf1\x01\n\x14InspectGraphResponse\x12\x11\n\torigin_id\x18\x01 \x01(\t\x12(\n\x05nodes\x18\x02 \x03(\x0b\x32\x19.sidecar.api.v1.GraphNode\x12#\n\x05\x65\x64ges\x18\x03 \x03(\x0b\x32\x14.sidecar.api.v1.Edge\x12(\n\x05paths\x18\x04 \x03(\x0b\x32\x19.sidecar.api.v1.GraphPath\x12\x11\n\ttruncated\x18\x05 \x03(\t\x12\x0f\n\x07mermaid\x18\x06 \x01(\t\x12)\n\x05stats\x18\x07 \x01(\x0b\x32\x1a.sidecar.api.v1.GraphStats*_\n\tDirection\x12\x19\n\x15\x44IRECTION_UNSPECIFIED\x10\x00\x12\x11\n\rDIRECTION_OUT\x10\x01\x12\x10\n\x0c\x44IRECTION_IN\x10\x02\x12\x12\n\x0e\x44IRECTION_BOTH\x10\x03*\x8e\x01\n\nEdgeOrigin\x12\x1b\n\x17\x45\x44GE_ORIGIN_UNSPECIFIED\x10\x00\x12\x18\n\x14\x45\x44GE_ORIGIN_DECLARED\x10\x01\x12\x14\n\x10\x45\x44GE_ORIGIN_AUTO\x10\x02\x12\x19\n\x15\x45\x44GE_ORIGIN_INHERITED\x10\x03\x12\x18\n\x14\x45\x44GE_ORIGIN_DETECTED\x10\x04\x32\x8a\x02\n\x0cGraphService\x12G\n\x06Relate\x12\x1d.sidecar.api.v1.RelateRequest\x1a\x1e.sidecar.api.v1.RelateResponse\x12V\n\x0b\x44\x65leteEdges\x12\".sidecar.api.v1.DeleteEdgesRequest\x1a#.sidecar.api.v1.DeleteEdgesResponse\x12Y\n\x0cInspectGraph\x12#.sidecar.api.v1.InspectGraphRequest\x1a$.sidecar.api.v1.InspectGraphResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sidecar.api.v1.graph_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DIRECTION']._serialized_start=1426
-  _globals['_DIRECTION']._serialized_end=1521
+  _globals['_DIRECTION']._serialized_start=1725
+  _globals['_DIRECTION']._serialized_end=1820
+  _globals['_EDGEORIGIN']._serialized_start=1823
+  _globals['_EDGEORIGIN']._serialized_end=1965
   _globals['_RELATEREQUEST']._serialized_start=84
   _globals['_RELATEREQUEST']._serialized_end=213
   _globals['_RELATERESPONSE']._serialized_start=215
@@ -44,16 +46,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EDGESOFPAIR']._serialized_end=419
   _globals['_DELETEEDGESREQUEST']._serialized_start=422
   _globals['_DELETEEDGESREQUEST']._serialized_end=612
-  _globals['_DELETEEDGESRESPONSE']._serialized_start=614
-  _globals['_DELETEEDGESRESPONSE']._serialized_end=676
-  _globals['_INSPECTGRAPHREQUEST']._serialized_start=679
-  _globals['_INSPECTGRAPHREQUEST']._serialized_end=946
-  _globals['_GRAPHNODE']._serialized_start=949
-  _globals['_GRAPHNODE']._serialized_end=1086
-  _globals['_GRAPHPATH']._serialized_start=1089
-  _globals['_GRAPHPATH']._serialized_end=1223
-  _globals['_INSPECTGRAPHRESPONSE']._serialized_start=1226
-  _globals['_INSPECTGRAPHRESPONSE']._serialized_end=1424
-  _globals['_GRAPHSERVICE']._serialized_start=1524
-  _globals['_GRAPHSERVICE']._serialized_end=1790
+  _globals['_DELETEDEDGE']._serialized_start=614
+  _globals['_DELETEDEDGE']._serialized_end=707
+  _globals['_DELETEEDGESRESPONSE']._serialized_start=709
+  _globals['_DELETEEDGESRESPONSE']._serialized_end=823
+  _globals['_INSPECTGRAPHREQUEST']._serialized_start=826
+  _globals['_INSPECTGRAPHREQUEST']._serialized_end=1093
+  _globals['_GRAPHNODE']._serialized_start=1096
+  _globals['_GRAPHNODE']._serialized_end=1233
+  _globals['_GRAPHPATH']._serialized_start=1236
+  _globals['_GRAPHPATH']._serialized_end=1388
+  _globals['_GRAPHSTATS']._serialized_start=1390
+  _globals['_GRAPHSTATS']._serialized_end=1479
+  _globals['_INSPECTGRAPHRESPONSE']._serialized_start=1482
+  _globals['_INSPECTGRAPHRESPONSE']._serialized_end=1723
+  _globals['_GRAPHSERVICE']._serialized_start=1968
+  _globals['_GRAPHSERVICE']._serialized_end=2234
 # @@protoc_insertion_point(module_scope)

@@ -48,6 +48,38 @@ DIRECTION_BOTH: Direction.ValueType  # 3
 """Either."""
 Global___Direction: _TypeAlias = Direction  # noqa: Y015
 
+class _EdgeOrigin:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EdgeOriginEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EdgeOrigin.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EDGE_ORIGIN_UNSPECIFIED: _EdgeOrigin.ValueType  # 0
+    """Not said."""
+    EDGE_ORIGIN_DECLARED: _EdgeOrigin.ValueType  # 1
+    """Somebody declared it."""
+    EDGE_ORIGIN_AUTO: _EdgeOrigin.ValueType  # 2
+    """Made by itself, between near memories."""
+    EDGE_ORIGIN_INHERITED: _EdgeOrigin.ValueType  # 3
+    """Took the place of two when the memory between them was purged."""
+    EDGE_ORIGIN_DETECTED: _EdgeOrigin.ValueType  # 4
+    """Found by comparing memories."""
+
+class EdgeOrigin(_EdgeOrigin, metaclass=_EdgeOriginEnumTypeWrapper):
+    """Why a relation was there."""
+
+EDGE_ORIGIN_UNSPECIFIED: EdgeOrigin.ValueType  # 0
+"""Not said."""
+EDGE_ORIGIN_DECLARED: EdgeOrigin.ValueType  # 1
+"""Somebody declared it."""
+EDGE_ORIGIN_AUTO: EdgeOrigin.ValueType  # 2
+"""Made by itself, between near memories."""
+EDGE_ORIGIN_INHERITED: EdgeOrigin.ValueType  # 3
+"""Took the place of two when the memory between them was purged."""
+EDGE_ORIGIN_DETECTED: EdgeOrigin.ValueType  # 4
+"""Found by comparing memories."""
+Global___EdgeOrigin: _TypeAlias = EdgeOrigin  # noqa: Y015
+
 @_typing.final
 class RelateRequest(_message.Message):
     """Request for `Relate`."""
@@ -207,6 +239,34 @@ class DeleteEdgesRequest(_message.Message):
 Global___DeleteEdgesRequest: _TypeAlias = DeleteEdgesRequest  # noqa: Y015
 
 @_typing.final
+class DeletedEdge(_message.Message):
+    """A relation that was deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EDGE_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    origin: Global___EdgeOrigin.ValueType
+    """Why it was there."""
+    @_builtins.property
+    def edge(self) -> _memory_pb2.Edge:
+        """As it was."""
+
+    def __init__(
+        self,
+        *,
+        edge: _memory_pb2.Edge | None = ...,
+        origin: Global___EdgeOrigin.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["edge", b"edge"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["edge", b"edge", "origin", b"origin"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeletedEdge: _TypeAlias = DeletedEdge  # noqa: Y015
+
+@_typing.final
 class DeleteEdgesResponse(_message.Message):
     """Response of `DeleteEdges`."""
 
@@ -214,21 +274,27 @@ class DeleteEdgesResponse(_message.Message):
 
     DELETED_EDGE_IDS_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
+    DELETED_EDGES_FIELD_NUMBER: _builtins.int
     count: _builtins.int
     """How many there are in `deleted_edge_ids`."""
     @_builtins.property
     def deleted_edge_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Ids of the deleted relations."""
 
+    @_builtins.property
+    def deleted_edges(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeletedEdge]:
+        """The relations as they were, in the order of their ids; `Relate` makes one anew, under another id and as declared."""
+
     def __init__(
         self,
         *,
         deleted_edge_ids: _abc.Iterable[_builtins.int] | None = ...,
         count: _builtins.int = ...,
+        deleted_edges: _abc.Iterable[Global___DeletedEdge] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "deleted_edge_ids", b"deleted_edge_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "deleted_edge_ids", b"deleted_edge_ids", "deleted_edges", b"deleted_edges"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -343,6 +409,7 @@ class GraphPath(_message.Message):
     RELATIONS_FIELD_NUMBER: _builtins.int
     TOTAL_WEIGHT_FIELD_NUMBER: _builtins.int
     RELEVANCE_FIELD_NUMBER: _builtins.int
+    EDGE_IDS_FIELD_NUMBER: _builtins.int
     total_weight: _builtins.float
     """Product of the weights, 0 to 1."""
     relevance: _builtins.float
@@ -355,6 +422,10 @@ class GraphPath(_message.Message):
     def relations(self) -> _containers.RepeatedScalarFieldContainer[_memory_pb2.Relation.ValueType]:
         """The relations between them, one fewer."""
 
+    @_builtins.property
+    def edge_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Ids of these relations."""
+
     def __init__(
         self,
         *,
@@ -362,16 +433,51 @@ class GraphPath(_message.Message):
         relations: _abc.Iterable[_memory_pb2.Relation.ValueType] | None = ...,
         total_weight: _builtins.float = ...,
         relevance: _builtins.float | None = ...,
+        edge_ids: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_relevance", b"_relevance", "relevance", b"relevance"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_relevance", b"_relevance", "node_ids", b"node_ids", "relations", b"relations", "relevance", b"relevance", "total_weight", b"total_weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_relevance", b"_relevance", "edge_ids", b"edge_ids", "node_ids", b"node_ids", "relations", b"relations", "relevance", b"relevance", "total_weight", b"total_weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__relevance: _TypeAlias = _typing.Literal["relevance"]  # noqa: Y015
     _WhichOneofArgType__relevance: _TypeAlias = _typing.Literal["_relevance", b"_relevance"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__relevance) -> _WhichOneofReturnType__relevance | None: ...
 
 Global___GraphPath: _TypeAlias = GraphPath  # noqa: Y015
+
+@_typing.final
+class GraphStats(_message.Message):
+    """How much is shown."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_COUNT_FIELD_NUMBER: _builtins.int
+    EDGE_COUNT_FIELD_NUMBER: _builtins.int
+    PATH_COUNT_FIELD_NUMBER: _builtins.int
+    DEEPEST_FIELD_NUMBER: _builtins.int
+    node_count: _builtins.int
+    """How many nodes."""
+    edge_count: _builtins.int
+    """How many relations."""
+    path_count: _builtins.int
+    """How many paths."""
+    deepest: _builtins.int
+    """The largest depth of a node."""
+    def __init__(
+        self,
+        *,
+        node_count: _builtins.int = ...,
+        edge_count: _builtins.int = ...,
+        path_count: _builtins.int = ...,
+        deepest: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deepest", b"deepest", "edge_count", b"edge_count", "node_count", b"node_count", "path_count", b"path_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GraphStats: _TypeAlias = GraphStats  # noqa: Y015
 
 @_typing.final
 class InspectGraphResponse(_message.Message):
@@ -385,6 +491,7 @@ class InspectGraphResponse(_message.Message):
     PATHS_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
     MERMAID_FIELD_NUMBER: _builtins.int
+    STATS_FIELD_NUMBER: _builtins.int
     origin_id: _builtins.str
     """Where it was looked from."""
     mermaid: _builtins.str
@@ -405,6 +512,10 @@ class InspectGraphResponse(_message.Message):
     def truncated(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Which of the three lists was cut; empty if none."""
 
+    @_builtins.property
+    def stats(self) -> Global___GraphStats:
+        """How much is shown."""
+
     def __init__(
         self,
         *,
@@ -414,10 +525,11 @@ class InspectGraphResponse(_message.Message):
         paths: _abc.Iterable[Global___GraphPath] | None = ...,
         truncated: _abc.Iterable[_builtins.str] | None = ...,
         mermaid: _builtins.str = ...,
+        stats: Global___GraphStats | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["stats", b"stats"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["edges", b"edges", "mermaid", b"mermaid", "nodes", b"nodes", "origin_id", b"origin_id", "paths", b"paths", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["edges", b"edges", "mermaid", b"mermaid", "nodes", b"nodes", "origin_id", b"origin_id", "paths", b"paths", "stats", b"stats", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -87,13 +87,15 @@ class _UsageValenceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UsageVal
     USAGE_VALENCE_UNSPECIFIED: _UsageValence.ValueType  # 0
     """Not said."""
     USAGE_VALENCE_SURFACED: _UsageValence.ValueType  # 1
-    """It was delivered."""
+    """A recall delivered it."""
     USAGE_VALENCE_USEFUL: _UsageValence.ValueType  # 2
     """It helped."""
     USAGE_VALENCE_RELEVANT: _UsageValence.ValueType  # 3
     """It had to do with the work."""
     USAGE_VALENCE_MISLED: _UsageValence.ValueType  # 4
     """It misled."""
+    USAGE_VALENCE_BRIEFED: _UsageValence.ValueType  # 5
+    """It was delivered in a context, which nobody asks for a memory: a channel of its own, apart from SURFACED."""
 
 class UsageValence(_UsageValence, metaclass=_UsageValenceEnumTypeWrapper):
     """What a usage event says."""
@@ -101,13 +103,15 @@ class UsageValence(_UsageValence, metaclass=_UsageValenceEnumTypeWrapper):
 USAGE_VALENCE_UNSPECIFIED: UsageValence.ValueType  # 0
 """Not said."""
 USAGE_VALENCE_SURFACED: UsageValence.ValueType  # 1
-"""It was delivered."""
+"""A recall delivered it."""
 USAGE_VALENCE_USEFUL: UsageValence.ValueType  # 2
 """It helped."""
 USAGE_VALENCE_RELEVANT: UsageValence.ValueType  # 3
 """It had to do with the work."""
 USAGE_VALENCE_MISLED: UsageValence.ValueType  # 4
 """It misled."""
+USAGE_VALENCE_BRIEFED: UsageValence.ValueType  # 5
+"""It was delivered in a context, which nobody asks for a memory: a channel of its own, apart from SURFACED."""
 Global___UsageValence: _TypeAlias = UsageValence  # noqa: Y015
 
 class _OrderBy:
@@ -378,6 +382,7 @@ class RecallRequest(_message.Message):
     MAX_CREATE_TIME_FIELD_NUMBER: _builtins.int
     INTERNAL_FIELD_NUMBER: _builtins.int
     CONTEXT_FIELD_NUMBER: _builtins.int
+    REQUEST_KEY_FIELD_NUMBER: _builtins.int
     query: _builtins.str
     """Required. What is wanted, in words: 1 to 4096 characters; a longer one is cut."""
     n_results: _builtins.int
@@ -402,6 +407,8 @@ class RecallRequest(_message.Message):
     """Whether each memory says how its score came about."""
     internal: _builtins.bool
     """Set by callers that only look, such as a dashboard: no access is counted and nothing is recorded as shown."""
+    request_key: _builtins.str
+    """See `RememberRequest.request_key`: a retry is answered anew but counts as the same recall."""
     @_builtins.property
     def memory_types(self) -> _containers.RepeatedScalarFieldContainer[_memory_pb2.MemoryType.ValueType]:
         """Only these types; empty means all."""
@@ -446,10 +453,11 @@ class RecallRequest(_message.Message):
         max_create_time: _timestamp_pb2.Timestamp | None = ...,
         internal: _builtins.bool = ...,
         context: _memory_pb2.CallContext | None = ...,
+        request_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_decay_factor", b"_decay_factor", "context", b"context", "decay_factor", b"decay_factor", "max_create_time", b"max_create_time", "min_create_time", b"min_create_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_decay_factor", b"_decay_factor", "context", b"context", "decay_factor", b"decay_factor", "exclude_edge_types", b"exclude_edge_types", "explain", b"explain", "include_edge_types", b"include_edge_types", "include_related", b"include_related", "include_superseded", b"include_superseded", "internal", b"internal", "max_create_time", b"max_create_time", "max_depth", b"max_depth", "max_expanded", b"max_expanded", "memory_types", b"memory_types", "min_create_time", b"min_create_time", "min_importance", b"min_importance", "n_results", b"n_results", "namespace", b"namespace", "query", b"query"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_decay_factor", b"_decay_factor", "context", b"context", "decay_factor", b"decay_factor", "exclude_edge_types", b"exclude_edge_types", "explain", b"explain", "include_edge_types", b"include_edge_types", "include_related", b"include_related", "include_superseded", b"include_superseded", "internal", b"internal", "max_create_time", b"max_create_time", "max_depth", b"max_depth", "max_expanded", b"max_expanded", "memory_types", b"memory_types", "min_create_time", b"min_create_time", "min_importance", b"min_importance", "n_results", b"n_results", "namespace", b"namespace", "query", b"query", "request_key", b"request_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__decay_factor: _TypeAlias = _typing.Literal["decay_factor"]  # noqa: Y015
     _WhichOneofArgType__decay_factor: _TypeAlias = _typing.Literal["_decay_factor", b"_decay_factor"]  # noqa: Y015
@@ -1248,6 +1256,7 @@ class BuildContextRequest(_message.Message):
     CONTEXT_FIELD_NUMBER: _builtins.int
     ONCE_PER_SESSION_FIELD_NUMBER: _builtins.int
     MIN_RELEVANCE_FIELD_NUMBER: _builtins.int
+    REQUEST_KEY_FIELD_NUMBER: _builtins.int
     query: _builtins.str
     """What the work is about, 1 to 4096 characters; empty takes what matters most in the project."""
     token_budget: _builtins.int
@@ -1261,11 +1270,15 @@ class BuildContextRequest(_message.Message):
     internal: _builtins.bool
     """Set by callers that only look: nothing is recorded as shown."""
     once_per_session: _builtins.bool
-    """Answers empty if this session was given a context of this kind before; needs a session in `context`."""
+    """Answers empty if this session was given a context of this kind before; needs a session in `context`. Of calls at
+    the same time one is answered in full.
+    """
     min_relevance: _builtins.float
     """Memories found for the query that are less relevant are left out, 0 to 1; unset means the setting
     `recall_floor`. Golden rules stay.
     """
+    request_key: _builtins.str
+    """See `RememberRequest.request_key`: a retry is answered anew but counts once, also with `once_per_session`."""
     @_builtins.property
     def context(self) -> _memory_pb2.CallContext:
         """Who calls; its project is the one the context is for."""
@@ -1281,10 +1294,11 @@ class BuildContextRequest(_message.Message):
         context: _memory_pb2.CallContext | None = ...,
         once_per_session: _builtins.bool = ...,
         min_relevance: _builtins.float | None = ...,
+        request_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance", "context", b"context", "min_relevance", b"min_relevance"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance", "context", b"context", "internal", b"internal", "kind", b"kind", "max_golden_rules", b"max_golden_rules", "min_relevance", b"min_relevance", "once_per_session", b"once_per_session", "query", b"query", "token_budget", b"token_budget"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance", "context", b"context", "internal", b"internal", "kind", b"kind", "max_golden_rules", b"max_golden_rules", "min_relevance", b"min_relevance", "once_per_session", b"once_per_session", "query", b"query", "request_key", b"request_key", "token_budget", b"token_budget"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_relevance: _TypeAlias = _typing.Literal["min_relevance"]  # noqa: Y015
     _WhichOneofArgType__min_relevance: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance"]  # noqa: Y015
@@ -1313,7 +1327,9 @@ class BuildContextResponse(_message.Message):
     overflow: _builtins.int
     """Golden rules beyond `max_golden_rules`."""
     recall_id: _builtins.str
-    """Id of the recall that this counts as, on a channel of its own; empty while no such channel is kept."""
+    """Id of the recall that this counts as, on the channel of briefings; empty for internal ones, and for those that
+    `once_per_session` left empty.
+    """
     @_builtins.property
     def memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The memories in it, in order."""
