@@ -4,6 +4,7 @@ Events say early that a file changed, a scan says it for sure. Nothing here is k
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ from client_plugins.kit.folder_watch import (
 from client_plugins.kit.plugin import ClientPlugin
 from client_plugins.kit.project import CachedProjects
 from client_plugins.kit.read_queue import ReadQueue
+from client_plugins.kit.readings import Readings
 from client_plugins.kit.scanner import FoundFile, WatchedRoot, find_transcripts, found_at, resolved_roots
 from client_plugins.kit.sink import EvidenceSink
 from client_plugins.kit.tailer import TailLimits, TranscriptFile
@@ -132,12 +134,18 @@ class Watch:
             SidecarError: The sidecar is lost; connect again.
         """
         await self._load_cursors()
+        names = [plugin.name for plugin in self._plugins]
+        readings = Readings(self._sink, names, roots=lambda: self._roots)
+        following = asyncio.create_task(readings.follow(self._mailbox.put), name="reading-requests")
         try:
             while True:
                 next_scan = await self._follow_and_scan()
                 await self._serve_until(next_scan, is_watching=self._folders.is_working)
         finally:
+            following.cancel()
             await asyncio.to_thread(self._folders.stop)
+            with contextlib.suppress(asyncio.CancelledError):
+                await following
 
     async def _serve_until(self, next_scan: float, *, is_watching: bool) -> None:
         """Read what is queued and what events tell of; return early when a root comes, goes or is replaced."""

@@ -280,6 +280,12 @@ class AsyncSidecar:
         """Ask the sidecar to stop; does not wait until it has. `sidecar.client.stop` does."""
         return await self._call(methods.SHUTDOWN, request, deadline_s)
 
+    async def request_reading(
+        self, request: evidence.RequestReadingRequest, *, deadline_s: float | None = None
+    ) -> evidence.RequestReadingResponse:
+        """Ask for a transcript to be read now; returns before it is."""
+        return await self._call(methods.REQUEST_READING, request, deadline_s)
+
     async def wait_for_index(
         self, request: admin.WaitForIndexRequest, *, deadline_s: float | None = None
     ) -> admin.WaitForIndexResponse:
@@ -306,6 +312,23 @@ class AsyncSidecar:
                 yield response
         except grpc.RpcError as failure:
             raise await self._explain(failure, operation=_STREAM, deadline_s=0) from failure
+        finally:
+            call.cancel()
+
+    async def watch_reading_requests(
+        self, request: evidence.WatchReadingRequestsRequest
+    ) -> AsyncIterator[evidence.WatchReadingRequestsResponse]:
+        """Yield the requests to read a transcript that are made from now on."""
+        call = self._channel.unary_stream(
+            methods.WATCH_READING_REQUESTS_PATH,
+            request_serializer=evidence.WatchReadingRequestsRequest.SerializeToString,
+            response_deserializer=evidence.WatchReadingRequestsResponse.FromString,
+        )(request, metadata=bearer(self._endpoint.token))
+        try:
+            async for response in call:
+                yield response
+        except grpc.RpcError as failure:
+            raise await self._explain(failure, operation="WatchReadingRequests", deadline_s=0) from failure
         finally:
             call.cancel()
 

@@ -274,6 +274,12 @@ class Sidecar:
         """Ask the sidecar to stop; does not wait until it has. `sidecar.client.stop` does."""
         return self._call(methods.SHUTDOWN, request, deadline_s)
 
+    def request_reading(
+        self, request: evidence.RequestReadingRequest, *, deadline_s: float | None = None
+    ) -> evidence.RequestReadingResponse:
+        """Ask for a transcript to be read now; returns before it is."""
+        return self._call(methods.REQUEST_READING, request, deadline_s)
+
     def wait_for_index(
         self, request: admin.WaitForIndexRequest, *, deadline_s: float | None = None
     ) -> admin.WaitForIndexResponse:
