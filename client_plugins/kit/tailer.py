@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from client_plugins.kit.coverage import Coverage
+from client_plugins.kit.own_sessions import without_own
 from client_plugins.kit.plugin import ClientPlugin, LineReading, TranscriptContext
 from client_plugins.kit.project import ProjectFinder
 from client_plugins.kit.transcript_file import (
@@ -232,7 +233,7 @@ class TranscriptTail:
             # No traceback: its last line may quote the transcript.
             log.warning("reader failed on a line", extra={"client": self._plugin.name, "file": self.file.path.name})
             return LineReading(skipped=READER_FAILED)
-        return _bounded(reading, self._limits)
+        return _bounded(without_own(reading), self._limits)
 
     def _cursor(self, mark: _Mark) -> TranscriptCursor:
         return TranscriptCursor(

@@ -24,8 +24,9 @@ from client_plugins.kit.folder_watch import (
     Watching,
     folder_identity,
 )
+from client_plugins.kit.own_sessions import marking_own
 from client_plugins.kit.plugin import ClientPlugin
-from client_plugins.kit.project import CachedProjects
+from client_plugins.kit.project import CachedProjects, ProjectFinder
 from client_plugins.kit.read_queue import ReadQueue
 from client_plugins.kit.readings import Readings
 from client_plugins.kit.scanner import FoundFile, WatchedRoot, find_transcripts, found_at, resolved_roots
@@ -69,6 +70,7 @@ class WatchSettings:
         debounce_s: After an event; clients write a turn in several appends, and waiting merges them into one read.
         max_age_days: Transcripts that were last written before are not read when first met.
         make_observer: Makes what watches folders.
+        data_folder: The sidecar's; sessions of agents that work in it are its own, and no evidence.
     """
 
     scan_interval_s: float = 30.0
@@ -76,6 +78,7 @@ class WatchSettings:
     max_age_days: int = 30
     limits: TailLimits = field(default_factory=TailLimits)
     make_observer: MakeObserver = SYSTEM_OBSERVER
+    data_folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,10 @@ class Watch:
                 await self._take_events()
 
     async def _load_cursors(self) -> None:
-        projects = CachedProjects()
+        own_folder = self._settings.data_folder
+        projects: ProjectFinder = CachedProjects()
+        if own_folder is not None:
+            projects = marking_own(projects, own_folder)
         oldest = time.time_ns() - self._settings.max_age_days * _DAY_NS
         for plugin in self._plugins:
             self._catalogs[plugin.name] = Catalog(
