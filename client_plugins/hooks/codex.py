@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from client_plugins.hooks import claude_code
-from client_plugins.hooks.payload import JsonObject, is_of_cursor, is_path, object_field, path_field, text_field
+from client_plugins.hooks.payload import (
+    JsonObject,
+    is_of_codex,
+    is_of_cursor,
+    is_path,
+    object_field,
+    path_field,
+    text_field,
+)
 from client_plugins.hooks.wishes import FileTouched, Hook, HookClient, Session, Wish
 
 CLIENT: Final = "codex"
@@ -22,8 +30,8 @@ _PATCH_FIELDS: Final = ("command", "input", "patch")
 
 def read(payload: JsonObject) -> Hook | None:
     """See `HookClient.read`."""
-    # Claude Code's own marks: Codex has neither.
-    if is_of_cursor(payload) or "prompt_id" in payload or "effort" in payload:
+    # Codex may not have a transcript, but one of another name is another client's.
+    if is_of_cursor(payload) or (path_field(payload, "transcript_path") and not is_of_codex(payload)):
         return None
     event = text_field(payload, "hook_event_name")
     session = claude_code.session_of(payload, CLIENT)

@@ -165,8 +165,9 @@ def _read(line: bytes) -> _Wanted:
     method = _METHODS.get(str(said.get("method")))
     if method is None:
         raise _NotACallError("UNKNOWN_METHOD")
+    # Lone surrogates, among other things, are a ValueError.
     try:
         request = json_format.ParseDict(said.get("request", {}), method.request(), ignore_unknown_fields=True)
-    except (json_format.ParseError, TypeError, AttributeError, RecursionError) as error:
+    except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise _NotACallError("UNREADABLE_REQUEST") from error
     return _Wanted(token, method, request)
