@@ -66,13 +66,21 @@ class Door:
             found = path.lstat()
             if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
                 return None
-            connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            connected.settimeout(_CONNECT_WITHIN_S)
+        except OSError:
+            return None
+        connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connected.settimeout(_CONNECT_WITHIN_S)
+        try:
             connected.connect(str(path))
         except OSError:
-            # Gone, refused, or with a queue so long that it stands still.
+            # Refused, or with a queue so long that it stands still.
+            connected.close()
             return None
         return cls(connected, address.token)
+
+    def close(self) -> None:
+        """Leave; what was sent is carried out."""
+        self._socket.close()
 
     def tell(self, calls: Iterable[Call]) -> None:
         """Send calls, and leave before they are answered: they are carried out all the same.
@@ -80,7 +88,7 @@ class Door:
         Raises:
             OSError: If they could not be sent.
         """
-        self._socket.sendall(b"".join(self._line(call) for call in calls))
+        self._socket.sendall(b"".join(self._line(call, is_quiet=True) for call in calls))
 
     def ask(self, call: Call) -> JsonObject:
         """Return the answer to a call; an empty one if it failed. Waits for as long as this process may.
@@ -88,7 +96,7 @@ class Door:
         Raises:
             OSError: If the sidecar went away.
         """
-        self._socket.sendall(self._line(call))
+        self._socket.sendall(self._line(call, is_quiet=False))
         self._socket.settimeout(None)
         answer = bytearray()
         while not answer.endswith(b"\n") and len(answer) < _MAX_ANSWER_BYTES:
@@ -98,8 +106,9 @@ class Door:
             answer += piece
         return object_field(decode_object(bytes(answer)), "answer")
 
-    def _line(self, call: Call) -> bytes:
-        return json.dumps({"token": self._token, "method": call.method, "request": call.request}).encode() + b"\n"
+    def _line(self, call: Call, *, is_quiet: bool) -> bytes:
+        said = {"token": self._token, "method": call.method, "request": call.request, "quiet": is_quiet}
+        return json.dumps(said).encode() + b"\n"
 
 
 def _read_private(path: Path) -> bytes:

@@ -5,7 +5,8 @@ interface: each line becomes the call that it names and is made over gRPC, with 
 authentication, limits and the log are the same. Where there are no Unix sockets there is no door.
 
 A line is `{"token": …, "method": …, "request": {…}}`, the request as protobuf writes it in JSON, and is answered by
-`{"answer": {…}}` or `{"error": "<status>"}`. A caller need not wait for the answer: what it sent is done all the same.
+`{"answer": {…}}` or `{"error": "<status>"}`. With `"quiet": true` it is not answered, and done all the same if the
+caller has gone by then.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ import contextlib
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -52,6 +53,7 @@ class _Wanted:
     token: str
     method: Method[Any, Any]
     request: Message
+    is_quiet: bool
 
 
 class _NotACallError(Exception):
@@ -106,15 +108,17 @@ class _Door:
 
     async def receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one caller's lines in their order."""
-        # A caller that has gone already is the usual one: most do not wait.
+        # Whoever goes before the answer comes needs none.
         with contextlib.closing(writer), contextlib.suppress(ConnectionError, TimeoutError):
             async with self._room:
                 for _ in range(_MAX_LINES):
                     line = await self._next_line(reader)
                     if not line:
                         return
-                    writer.write(json.dumps(await self._answer(line), ensure_ascii=False).encode() + b"\n")
-                    await writer.drain()
+                    answer = await self._answer(line)
+                    if answer is not None:
+                        writer.write(json.dumps(answer).encode() + b"\n")
+                        await writer.drain()
 
     async def _next_line(self, reader: asyncio.StreamReader) -> bytes:
         async with asyncio.timeout(_LINE_WITHIN_S):
@@ -124,13 +128,20 @@ class _Door:
                 log.warning("line of a hook is too long", extra={"limit": MAX_LINE_BYTES})
                 return b""
 
-    async def _answer(self, line: bytes) -> dict[str, object]:
+    async def _answer(self, line: bytes) -> Mapping[str, object] | None:
+        """Return what a caller is told; None if it does not want to be."""
         try:
             wanted = _read(line)
-            return {"answer": json_format.MessageToDict(await self._call(wanted), preserving_proto_field_name=True)}
         except _NotACallError as error:
             log.warning("line of a hook is no call", extra={"reason": str(error)})
             return {"error": str(error)}
+        told = await self._outcome(wanted)
+        # Written to a caller that has gone, an answer would take the lines with it that are still to be read.
+        return None if wanted.is_quiet else told
+
+    async def _outcome(self, wanted: _Wanted) -> Mapping[str, object]:
+        try:
+            return {"answer": json_format.MessageToDict(await self._call(wanted), preserving_proto_field_name=True)}
         except grpc.RpcError as failure:
             # The call's own line in the log says more.
             code = failure.code() if isinstance(failure, grpc.aio.AioRpcError) else None
@@ -150,7 +161,7 @@ class _Door:
         )
         async for answer in stream(iter((wanted.request,)), timeout=_CALL_WITHIN_S, metadata=token):
             return answer
-        raise _NotACallError("UNANSWERED")
+        raise RuntimeError(f"{method.name} ended without an answer")
 
 
 def _read(line: bytes) -> _Wanted:
@@ -165,9 +176,12 @@ def _read(line: bytes) -> _Wanted:
     method = _METHODS.get(str(said.get("method")))
     if method is None:
         raise _NotACallError("UNKNOWN_METHOD")
+    content = said.get("request")
+    if not isinstance(content, dict):
+        raise _NotACallError("NO_REQUEST")
     # Lone surrogates, among other things, are a ValueError.
     try:
-        request = json_format.ParseDict(said.get("request", {}), method.request(), ignore_unknown_fields=True)
+        request = json_format.ParseDict(content, method.request(), ignore_unknown_fields=True)
     except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise _NotACallError("UNREADABLE_REQUEST") from error
-    return _Wanted(token, method, request)
+    return _Wanted(token, method, request, is_quiet=said.get("quiet") is True)

@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from client_plugins.hooks import calls, claude_code, codex, cursor, program
+from client_plugins.hooks.door import Address
 from client_plugins.hooks.payload import decode_object
 from client_plugins.hooks.registration import HOOK_TIMEOUT_S, REGISTRATIONS, hook_command
 from client_plugins.hooks.wishes import (
@@ -114,7 +115,7 @@ def test_a_hook_needs_nothing_but_the_standard_library() -> None:
 def test_what_is_said_twice_is_the_same() -> None:
     """A hook cannot import what else of ours has these names."""
     assert program.OWN_PROCESS == OWN_PROCESS
-    address = program.Address("unix:/run/x/sock", "t")
+    address = Address("unix:/run/x/sock", "t")
     assert address.door_path == Path("/run/x") / DOOR_NAME
     for tool, ours in cursor._OWN_TOOLS.items():
         assert ours == (recalling_tool(tool) or ("remember" if is_remembering_tool(tool) else None))

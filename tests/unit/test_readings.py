@@ -94,7 +94,7 @@ def test_no_other_path_is_let_through(root: WatchedRoot, tmp_path: Path) -> None
     (project / "folder.jsonl").mkdir()
     os.mkfifo(project / "pipe.jsonl")
     (project / "notes.txt").write_text("", encoding="utf-8")
-    paths = [
+    paths: list[Path | str] = [
         tmp_path / "secret.jsonl",
         f"{project}/../../secret.jsonl",
         project / "escape.jsonl",
