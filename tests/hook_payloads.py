@@ -16,18 +16,18 @@ _PATCH: Final = f"""*** Begin Patch
 @@
 -+*** Add File: not/a/file.py
 +{SECRET}
-*** Add File: /work/harbour/new.py
+*** Add File: /home/dev/harbour/new.py
 +{SECRET}
 *** Delete File: old.py
 *** End Patch
 """
 
 
-def claude_code(event: str, *, cwd: str = "/work/harbour", **more: object) -> Payload:
+def claude_code(event: str, *, cwd: str = "/home/dev/harbour", **more: object) -> Payload:
     """Return a payload of Claude Code."""
     common = {
         "session_id": SESSION,
-        "transcript_path": f"/home/dev/.claude/projects/-work-harbour/{SESSION}.jsonl",
+        "transcript_path": f"/home/dev/.claude/projects/-home-dev-harbour/{SESSION}.jsonl",
         "cwd": cwd,
         "hook_event_name": event,
     }
@@ -36,8 +36,8 @@ def claude_code(event: str, *, cwd: str = "/work/harbour", **more: object) -> Pa
         "UserPromptSubmit": {"prompt": "When do deploys go out?", "permission_mode": "default", "prompt_id": "p1"},
         "PostToolUse": {
             "tool_name": "Edit",
-            "tool_input": {"file_path": "/work/harbour/src/ports.py", "old_string": SECRET, "new_string": SECRET},
-            "tool_response": {"filePath": "/work/harbour/src/ports.py", "originalFile": SECRET},
+            "tool_input": {"file_path": "/home/dev/harbour/src/ports.py", "old_string": SECRET, "new_string": SECRET},
+            "tool_response": {"filePath": "/home/dev/harbour/src/ports.py", "originalFile": SECRET},
             "tool_use_id": "toolu_1",
             "duration_ms": 4,
             "effort": "high",
@@ -46,14 +46,14 @@ def claude_code(event: str, *, cwd: str = "/work/harbour", **more: object) -> Pa
         "SubagentStop": {
             "agent_id": "a0123456789abcdef",
             "agent_type": "scout",
-            "agent_transcript_path": f"/home/dev/.claude/projects/-work-harbour/{SESSION}/subagents/agent-a01.jsonl",
+            "agent_transcript_path": f"/home/dev/.claude/projects/-home-dev-harbour/{SESSION}/subagents/agent-a01.jsonl",
         },
         "SessionEnd": {"reason": "other"},
     }
     return {**common, **own[event], **more}
 
 
-def codex(event: str, *, cwd: str = "/work/harbour", **more: object) -> Payload:
+def codex(event: str, *, cwd: str = "/home/dev/harbour", **more: object) -> Payload:
     """Return a payload of Codex."""
     folder = "/home/dev/.codex/sessions/2026/11/30"
     common = {
@@ -69,7 +69,7 @@ def codex(event: str, *, cwd: str = "/work/harbour", **more: object) -> Payload:
         "PostToolUse": {"tool_name": "apply_patch", "tool_input": {"command": _PATCH}, "tool_response": "ok", **turn},
         "Stop": {"stop_hook_active": False, "last_assistant_message": SECRET, **turn},
         "SubagentStop": {
-            "agent_id": "/root/scout",
+            "agent_id": "scout",
             "agent_transcript_path": f"{folder}/rollout-2026-11-30T18-13-20-{SESSION}.jsonl",
             **turn,
         },
@@ -87,11 +87,11 @@ def cursor(event: str, **more: object) -> Payload:
         "model": "composer-2",
         "hook_event_name": event,
         "cursor_version": "2.6.11",
-        "workspace_roots": ["/work/harbour"],
+        "workspace_roots": ["/home/dev/harbour"],
         "user_email": None,
         "transcript_path": None,
     }
-    path = f"/home/dev/.cursor/projects/work-harbour/agent-transcripts/{SESSION}/{SESSION}.jsonl"
+    path = f"/home/dev/.cursor/projects/home-dev-harbour/agent-transcripts/{SESSION}/{SESSION}.jsonl"
     own: dict[str, Payload] = {
         "sessionStart": {"composer_mode": "agent"},
         "postToolUse": {
@@ -109,7 +109,7 @@ def cursor(event: str, **more: object) -> Payload:
         },
         "afterAgentResponse": {"text": "Deploys go out on Tuesday."},
         "afterFileEdit": {
-            "file_path": "/work/harbour/src/ports.py",
+            "file_path": "/home/dev/harbour/src/ports.py",
             "edits": [{"old_string": SECRET, "new_string": SECRET}],
         },
         "stop": {"status": "completed", "loop_count": 0, "transcript_path": path},

@@ -9,7 +9,6 @@ from typing import Final
 from client_plugins.hooks.door import Call
 from client_plugins.hooks.payload import JsonObject, text_field
 from client_plugins.hooks.wishes import AgentSaid, FileTouched, OwnToolAnswered, ReadTranscript, Session, Wish
-from client_plugins.kit.project import project_name
 
 BUILD_CONTEXT: Final = "BuildContext"
 # With golden rules, of which there is room for a dozen, well below what clients take.
@@ -125,6 +124,8 @@ def _context(session: Session) -> JsonObject:
 
 
 def _project(cwd: str) -> str:
+    from client_plugins.kit.project import project_name  # noqa: PLC0415 - half of all hooks need no project
+
     try:
         home = Path.home()
     except RuntimeError:

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,10 +22,11 @@ from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import memory_pb2
 from sidecar.api.v1 import memory_service_pb2 as memory
 from sidecar.api.v1.memory_pb2 import CallContext
-from sidecar.client import AsyncSidecar, DataFolder, Endpoint, Sidecar, find_running
+from sidecar.client import AsyncSidecar, DataFolder, Endpoint, Sidecar, find_running, stop
 from sidecar.client.isolation import OWN_PROCESS
+from sidecar.errors import SidecarNotRunningError
 from sidecar.server.hook_door import MAX_LINE_BYTES
-from tests.e2e.running import running_sidecar, wait_until_embedded
+from tests.e2e.running import running_sidecar, wait_until_embedded, write_settings
 from tests.hook_payloads import MAKERS, SECRET, Payload, cursor, recall_result
 
 RULE: Final = "Run the whole check before every push."
@@ -180,6 +181,21 @@ async def test_the_end_of_a_turn_asks_for_the_transcript(place: Place) -> None:
             payload["transcript_path"],
         ]
         heard.cancel()
+
+
+def test_the_start_of_a_session_starts_the_sidecar(tmp_path: Path) -> None:
+    """In the background, for the hooks after it; no other event does."""
+    home = tmp_path / "home"
+    write_settings(home)
+    others = [(client, event) for client, event in EVENTS if event.lower() != "sessionstart"]
+    assert {printed(home, client, MAKERS[client](event)) for client, event in others} == {""}
+    assert not (home / "logs" / "start.log").exists()
+    try:
+        assert printed(home, "claude-code", MAKERS["claude-code"]("SessionStart")) == ""
+        repeated(lambda: Endpoint.read(DataFolder(home)) is not None)
+    finally:
+        with suppress(SidecarNotRunningError):
+            stop(home, force=True)
 
 
 # --- what can go wrong ---------------------------------------------------------------------------------------------

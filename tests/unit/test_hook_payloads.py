@@ -153,8 +153,8 @@ def test_a_prompt_that_says_nothing_is_left_alone(name: str, prompt: str) -> Non
 )
 def test_edits_of_claude_code_are_noted(tool: str, field: str, action: str) -> None:
     """Path and action, relative to the folder of the session."""
-    payload = hook_payloads.claude_code("PostToolUse", tool_name=tool, tool_input={field: "/work/harbour/a.py"})
-    assert _wishes(claude_code.HOOKS, payload) == (FileTouched("/work/harbour/a.py", action, "/work/harbour"),)
+    payload = hook_payloads.claude_code("PostToolUse", tool_name=tool, tool_input={field: "/home/dev/harbour/a.py"})
+    assert _wishes(claude_code.HOOKS, payload) == (FileTouched("/home/dev/harbour/a.py", action, "/home/dev/harbour"),)
 
 
 def test_other_tools_are_not_noted() -> None:
@@ -166,9 +166,9 @@ def test_other_tools_are_not_noted() -> None:
 def test_the_files_of_a_patch_are_noted() -> None:
     """Relative paths start from the session's folder; a line of a patched file is no header."""
     assert _wishes(codex.HOOKS, hook_payloads.codex("PostToolUse")) == (
-        FileTouched("/work/harbour/src/ports.py", "EDIT", "/work/harbour"),
-        FileTouched("/work/harbour/new.py", "WRITE", "/work/harbour"),
-        FileTouched("/work/harbour/old.py", "DELETE", "/work/harbour"),
+        FileTouched("/home/dev/harbour/src/ports.py", "EDIT", "/home/dev/harbour"),
+        FileTouched("/home/dev/harbour/new.py", "WRITE", "/home/dev/harbour"),
+        FileTouched("/home/dev/harbour/old.py", "DELETE", "/home/dev/harbour"),
     )
 
 
@@ -252,8 +252,8 @@ def test_what_cursors_agent_said_is_cut() -> None:
 
 def test_an_edit_belongs_to_the_workspace_around_it() -> None:
     """A window may have several; one whose name only begins alike is another."""
-    payload = hook_payloads.cursor("afterFileEdit", workspace_roots=["/work/har", "/work/harbour"])
-    assert _wishes(cursor.HOOKS, payload) == (FileTouched("/work/harbour/src/ports.py", "EDIT", "/work/harbour"),)
+    payload = hook_payloads.cursor("afterFileEdit", workspace_roots=["/home/dev/har", "/home/dev/harbour"])
+    assert _wishes(cursor.HOOKS, payload) == (FileTouched("/home/dev/harbour/src/ports.py", "EDIT", "/home/dev/harbour"),)
 
 
 # --- briefings -----------------------------------------------------------------------------------------------------

@@ -4,11 +4,12 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from watchdog.observers.polling import PollingObserver
 
 from client_plugins.claude_code import PLUGIN
 from client_plugins.kit.own_sessions import OWN_SESSION, marking_own, without_own
@@ -16,6 +17,7 @@ from client_plugins.kit.plugin import TranscriptContext
 from client_plugins.kit.project import project_name
 from client_plugins.kit.readings import Readings, confined_path
 from client_plugins.kit.scanner import WatchedRoot
+from client_plugins.kit.watch import Watch, WatchSettings
 from sidecar.domain.evidence import BatchOutcome, EvidenceBatch, TranscriptCursor
 from sidecar.domain.reading_request import ReadingRequest
 from sidecar.errors import CallFailedError, InvalidInputError, UnavailableError
@@ -172,3 +174,56 @@ def test_sessions_in_the_data_folder_are_no_evidence(tmp_path: Path) -> None:
         (line,) = transcript.to_bytes().splitlines(keepends=True)
         reading = without_own(PLUGIN.read_line(line, TranscriptContext("s1"), find))
         assert (not reading.events, reading.skipped == OWN_SESSION) == (is_own, is_own), cwd
+
+
+# --- the watch -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _AskingSink:
+    """Asks for one transcript as soon as something else has been read; knows no cursors."""
+
+    path: Path
+    sent: list[str] = field(default_factory=list)
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def cursors(self, client: str) -> list[TranscriptCursor]:
+        del client
+        return []
+
+    async def send(self, batch: EvidenceBatch) -> BatchOutcome:
+        async with self.changed:
+            self.sent.append(batch.cursor.path)
+            self.changed.notify_all()
+        return BatchOutcome(len(batch.events), 0, 0, 0, 0, ())
+
+    async def reading_requests(self, clients: Sequence[str]) -> AsyncGenerator[ReadingRequest, None]:
+        assert clients == ["claude-code"]
+        async with self.changed:
+            await self.changed.wait_for(lambda: self.sent)
+        transcript = ClaudeCodeTranscript(session="late", seed="late")
+        transcript.agent_text("written while nobody looked")
+        self.path.write_bytes(transcript.to_bytes())
+        yield _wanted(self.path)
+        await asyncio.Event().wait()
+
+
+async def test_the_watch_reads_what_is_asked_for_without_an_event_or_a_scan(tmp_path: Path) -> None:
+    """Folders are looked at once an hour here, so that only the request can have led to the file."""
+    project = tmp_path / "projects" / "-work"
+    project.mkdir(parents=True)
+    first = ClaudeCodeTranscript(session="s1", seed="first")
+    first.agent_text("here from the beginning")
+    (project / "s1.jsonl").write_bytes(first.to_bytes())
+    sink = _AskingSink(project / "late.jsonl")
+    settings = WatchSettings(scan_interval_s=3_600.0, make_observer=lambda: PollingObserver(timeout=3_600))
+    watch = Watch([PLUGIN], sink, environment={"CLAUDE_CONFIG_DIR": str(tmp_path)}, settings=settings)
+    watching = asyncio.create_task(watch.run())
+    try:
+        async with asyncio.timeout(30), sink.changed:
+            await sink.changed.wait_for(lambda: str(sink.path) in sink.sent)
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+    assert sink.sent == [str(project / "s1.jsonl"), str(sink.path)]
