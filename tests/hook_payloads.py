@@ -25,9 +25,10 @@ _PATCH: Final = f"""*** Begin Patch
 
 def claude_code(event: str, *, cwd: str = "/home/dev/harbour", **more: object) -> Payload:
     """Return a payload of Claude Code."""
+    folder = "/home/dev/.claude/projects/-home-dev-harbour"
     common = {
         "session_id": SESSION,
-        "transcript_path": f"/home/dev/.claude/projects/-home-dev-harbour/{SESSION}.jsonl",
+        "transcript_path": f"{folder}/{SESSION}.jsonl",
         "cwd": cwd,
         "hook_event_name": event,
     }
@@ -46,7 +47,7 @@ def claude_code(event: str, *, cwd: str = "/home/dev/harbour", **more: object) -
         "SubagentStop": {
             "agent_id": "a0123456789abcdef",
             "agent_type": "scout",
-            "agent_transcript_path": f"/home/dev/.claude/projects/-home-dev-harbour/{SESSION}/subagents/agent-a01.jsonl",
+            "agent_transcript_path": f"{folder}/{SESSION}/subagents/agent-a01.jsonl",
         },
         "SessionEnd": {"reason": "other"},
     }

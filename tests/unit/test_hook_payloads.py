@@ -252,8 +252,9 @@ def test_what_cursors_agent_said_is_cut() -> None:
 
 def test_an_edit_belongs_to_the_workspace_around_it() -> None:
     """A window may have several; one whose name only begins alike is another."""
-    payload = hook_payloads.cursor("afterFileEdit", workspace_roots=["/home/dev/har", "/home/dev/harbour"])
-    assert _wishes(cursor.HOOKS, payload) == (FileTouched("/home/dev/harbour/src/ports.py", "EDIT", "/home/dev/harbour"),)
+    root = "/home/dev/harbour"
+    payload = hook_payloads.cursor("afterFileEdit", workspace_roots=["/home/dev/har", root])
+    assert _wishes(cursor.HOOKS, payload) == (FileTouched(f"{root}/src/ports.py", "EDIT", root),)
 
 
 # --- briefings -----------------------------------------------------------------------------------------------------
