@@ -8,6 +8,7 @@ from typing import Final, Self
 
 import grpc
 import grpc.aio
+from google.protobuf.message import Message
 
 from sidecar.api.v1 import activity_service_pb2 as activity
 from sidecar.api.v1 import admin_service_pb2 as admin
@@ -26,7 +27,6 @@ from sidecar.client.methods import Method, Request, Response, completed, deadlin
 from sidecar.errors import SidecarError
 
 _STREAM: Final = "StreamEvidence"
-_EXPORT: Final = "ExportMemories"
 _IMPORT: Final = "ImportMemories"
 
 
@@ -315,39 +315,18 @@ class AsyncSidecar:
         finally:
             call.cancel()
 
-    async def watch_reading_requests(
+    def watch_reading_requests(
         self, request: evidence.WatchReadingRequestsRequest
     ) -> AsyncIterator[evidence.WatchReadingRequestsResponse]:
         """Yield the requests to read a transcript that are made from now on."""
-        call = self._channel.unary_stream(
-            methods.WATCH_READING_REQUESTS_PATH,
-            request_serializer=evidence.WatchReadingRequestsRequest.SerializeToString,
-            response_deserializer=evidence.WatchReadingRequestsResponse.FromString,
-        )(request, metadata=bearer(self._endpoint.token))
-        try:
-            async for response in call:
-                yield response
-        except grpc.RpcError as failure:
-            raise await self._explain(failure, operation="WatchReadingRequests", deadline_s=0) from failure
-        finally:
-            call.cancel()
+        response = evidence.WatchReadingRequestsResponse
+        return self._stream(methods.WATCH_READING_REQUESTS_PATH, request, response)
 
-    async def export_memories(
+    def export_memories(
         self, request: maintenance.ExportMemoriesRequest
     ) -> AsyncIterator[maintenance.ExportMemoriesResponse]:
         """Yield all that is stored as JSON Lines, in pieces; put together they are the file."""
-        call = self._channel.unary_stream(
-            methods.EXPORT_MEMORIES_PATH,
-            request_serializer=maintenance.ExportMemoriesRequest.SerializeToString,
-            response_deserializer=maintenance.ExportMemoriesResponse.FromString,
-        )(request, metadata=bearer(self._endpoint.token))
-        try:
-            async for response in call:
-                yield response
-        except grpc.RpcError as failure:
-            raise await self._explain(failure, operation=_EXPORT, deadline_s=0) from failure
-        finally:
-            call.cancel()
+        return self._stream(methods.EXPORT_MEMORIES_PATH, request, maintenance.ExportMemoriesResponse)
 
     async def import_memories(
         self, requests: AsyncIterable[maintenance.ImportMemoriesRequest]
@@ -362,6 +341,19 @@ class AsyncSidecar:
             return await call(aiter(requests), metadata=bearer(self._endpoint.token))
         except grpc.RpcError as failure:
             raise await self._explain(failure, operation=_IMPORT, deadline_s=0) from failure
+
+    async def _stream(self, path: str, request: Message, response: type[Response]) -> AsyncIterator[Response]:
+        call = self._channel.unary_stream(
+            path, request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
+        )(request, metadata=bearer(self._endpoint.token))
+        try:
+            async for answer in call:
+                yield answer
+        except grpc.RpcError as failure:
+            operation = path.rpartition("/")[2]
+            raise await self._explain(failure, operation=operation, deadline_s=0) from failure
+        finally:
+            call.cancel()
 
     async def _call(self, method: Method[Request, Response], request: Request, deadline_s: float | None) -> Response:
         complete = completed(request, self._link.context)
