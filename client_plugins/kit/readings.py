@@ -31,8 +31,7 @@ def confined_path(wanted: ReadingRequest, roots: Sequence[WatchedRoot]) -> Path 
         roots: Resolved, of any clients.
     """
     asked = Path(wanted.transcript_path)
-    # Windows would send the user's credentials to the host of a network path by only looking at it.
-    if not asked.is_absolute() or wanted.transcript_path.startswith(("\\\\", "//")):
+    if not _is_local(wanted.transcript_path):
         return None
     try:
         # Strict: what is not there cannot be read, and a path with a loop of links in it is nowhere.
@@ -41,6 +40,11 @@ def confined_path(wanted: ReadingRequest, roots: Sequence[WatchedRoot]) -> Path 
         return None
     own = (root for root in roots if root.plugin.name == wanted.client)
     return path if any(found_at(root, path) is not None for root in own) else None
+
+
+def _is_local(path: str) -> bool:
+    # Windows would send the user's credentials to the host of a network path by only looking at it.
+    return Path(path).is_absolute() and not path.startswith(("\\\\", "//"))
 
 
 class Readings:
@@ -83,6 +87,10 @@ class Readings:
 
     def _take(self, wanted: ReadingRequest, read: Callable[[Path], None]) -> None:
         path = confined_path(wanted, self._roots())
+        if path is None and _is_local(wanted.transcript_path) and not os.path.lexists(wanted.transcript_path):
+            # A client may say so before it has written the first line; the file is noticed when it comes.
+            log.debug("transcript to read is not there", extra={"client": wanted.client})
+            return
         if path is None:
             self.refused += 1
             log.warning("request to read refused", extra={"client": wanted.client, "refused_count": self.refused})

@@ -138,7 +138,7 @@ class Watch:
         """
         await self._load_cursors()
         names = [plugin.name for plugin in self._plugins]
-        readings = Readings(self._sink, names, roots=lambda: self._roots)
+        readings = Readings(self._sink, names, roots=self._roots_now)
         following = asyncio.create_task(readings.follow(self._mailbox.put), name="reading-requests")
         try:
             while True:
@@ -197,7 +197,10 @@ class Watch:
 
     def _find_roots(self) -> None:
         self._roots_seen = self._look_of_roots()
-        self._roots = [root for plugin in self._plugins for root in resolved_roots(plugin, self._environment)]
+        self._roots = self._roots_now()
+
+    def _roots_now(self) -> list[WatchedRoot]:
+        return [root for plugin in self._plugins for root in resolved_roots(plugin, self._environment)]
 
     def _look_of_roots(self) -> list[FolderIdentity]:
         return [folder_identity(root) for plugin in self._plugins for root in plugin.roots(self._environment)]

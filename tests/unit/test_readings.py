@@ -144,11 +144,11 @@ class _ScriptedSink:
 async def test_requests_are_followed_over_a_lost_connection(
     root: WatchedRoot, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is refused is counted and logged, without a word of its path."""
+    """What is refused is counted and logged, without a word of its path; what is not there yet is not refused."""
     path = root.path / "-work" / "s1.jsonl"
     sink = _ScriptedSink(
         [
-            ([_wanted(tmp_path / "secret.jsonl")], UnavailableError("gone")),
+            ([_wanted(tmp_path / "secret.jsonl"), _wanted(root.path / "late.jsonl")], UnavailableError("gone")),
             ([_wanted(path)], CallFailedError("no such method")),
         ]
     )
