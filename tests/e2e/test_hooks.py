@@ -115,6 +115,16 @@ def test_a_briefing_is_printed_in_the_clients_form(place: Place, client: str, ev
     assert len(text) < 9_000
 
 
+@pytest.mark.parametrize(("client", "event"), ANSWERING)
+def test_a_session_is_briefed_once(place: Place, client: str, event: str) -> None:
+    """However often the client says that it starts; a prompt that had nothing to tell does not count (B43)."""
+    session = {"session_id": f"once-{client}-{event}", "conversation_id": f"once-{client}-{event}"}
+    if event == "UserPromptSubmit":
+        assert place.run(client, MAKERS[client](event, prompt="Write a haiku about autumn leaves.", **session)) == ""
+    answers = [place.run(client, MAKERS[client](event, **session)) for _ in range(3)]
+    assert [bool(answer) for answer in answers] == [True, False, False]
+
+
 @pytest.mark.parametrize("client", ["claude-code", "codex"])
 def test_a_prompt_about_something_else_is_left_alone(place: Place, client: str) -> None:
     """What is not relevant only costs the agent's attention, golden rules that were told before too."""
