@@ -1,13 +1,14 @@
 """Where evidence goes: a seam, and the sidecar behind it. One batch at a time, each waits to be acknowledged."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
 from client_plugins.kit.wire import batch_outcome, batch_request, cursor_value
 from sidecar.api.v1 import evidence_service_pb2 as pb
 from sidecar.domain.evidence import BatchOutcome, EvidenceBatch, TranscriptCursor
+from sidecar.domain.reading_request import ReadingRequest
 from sidecar.errors import DeadlineError, UnavailableError
 
 ACKNOWLEDGED_WITHIN_S: Final = 30.0
@@ -28,6 +29,14 @@ class EvidenceSink(Protocol):
         """
         ...
 
+    def reading_requests(self, clients: Sequence[str]) -> AsyncGenerator[ReadingRequest, None]:
+        """Give the requests to read a transcript of these clients now, until the sidecar ends or is lost.
+
+        Raises:
+            SidecarError: If it is lost.
+        """
+        ...
+
 
 Connect = Callable[[], AbstractAsyncContextManager[EvidenceSink]]
 """Opens a sink for as long as it works."""
@@ -44,6 +53,12 @@ class EvidenceCalls(Protocol):
 
     async def list_cursors(self, request: pb.ListCursorsRequest) -> pb.ListCursorsResponse:
         """List how far transcripts have been read."""
+        ...
+
+    def watch_reading_requests(
+        self, request: pb.WatchReadingRequestsRequest
+    ) -> AsyncIterator[pb.WatchReadingRequestsResponse]:
+        """Yield requests to read a transcript."""
         ...
 
 
@@ -78,6 +93,11 @@ class SidecarSink:
         if not is_acknowledged:
             raise UnavailableError("the sidecar acknowledged another batch than the one sent; send it again")
         return batch_outcome(response)
+
+    async def reading_requests(self, clients: Sequence[str]) -> AsyncGenerator[ReadingRequest, None]:
+        """See `EvidenceSink.reading_requests`."""
+        async for wanted in self._calls.watch_reading_requests(pb.WatchReadingRequestsRequest(clients=clients)):
+            yield ReadingRequest(wanted.client, wanted.transcript_path, wanted.session)
 
     async def close(self) -> None:
         """End the stream; what was not acknowledged is sent again later."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from client_plugins.kit.coverage import Coverage
+from client_plugins.kit.own_sessions import without_own
 from client_plugins.kit.plugin import ClientPlugin, LineReading, TranscriptContext
 from client_plugins.kit.project import ProjectFinder
 from client_plugins.kit.transcript_file import (
@@ -246,7 +247,7 @@ class TranscriptTail:
         if not _is_sound(reading.state):
             log.warning("reader carries too much", extra={"client": self._plugin.name, "file": self.file.path.name})
             reading = replace(reading, state="", skipped=UNSOUND_STATE)
-        return _bounded(reading, self._limits)
+        return _bounded(without_own(reading), self._limits)
 
     def _cursor(self, mark: _Mark) -> TranscriptCursor:
         return TranscriptCursor(

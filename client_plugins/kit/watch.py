@@ -4,6 +4,7 @@ Events say early that a file changed, a scan says it for sure. Nothing here is k
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -23,9 +24,11 @@ from client_plugins.kit.folder_watch import (
     Watching,
     folder_identity,
 )
+from client_plugins.kit.own_sessions import marking_own
 from client_plugins.kit.plugin import ClientPlugin
-from client_plugins.kit.project import CachedProjects
+from client_plugins.kit.project import CachedProjects, ProjectFinder
 from client_plugins.kit.read_queue import ReadQueue
+from client_plugins.kit.readings import Readings
 from client_plugins.kit.scanner import FoundFile, WatchedRoot, find_transcripts, found_at, resolved_roots
 from client_plugins.kit.sink import EvidenceSink
 from client_plugins.kit.tailer import TailLimits, TranscriptFile
@@ -67,6 +70,7 @@ class WatchSettings:
         debounce_s: After an event; clients write a turn in several appends, and waiting merges them into one read.
         max_age_days: Transcripts that were last written before are not read when first met.
         make_observer: Makes what watches folders.
+        data_folder: The sidecar's; sessions of agents that work in it are its own, and no evidence.
     """
 
     scan_interval_s: float = 30.0
@@ -74,6 +78,7 @@ class WatchSettings:
     max_age_days: int = 30
     limits: TailLimits = field(default_factory=TailLimits)
     make_observer: MakeObserver = SYSTEM_OBSERVER
+    data_folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +137,18 @@ class Watch:
             SidecarError: The sidecar is lost; connect again.
         """
         await self._load_cursors()
+        names = [plugin.name for plugin in self._plugins]
+        readings = Readings(self._sink, names, roots=self._roots_now)
+        following = asyncio.create_task(readings.follow(self._mailbox.put), name="reading-requests")
         try:
             while True:
                 next_scan = await self._follow_and_scan()
                 await self._serve_until(next_scan, is_watching=self._folders.is_working)
         finally:
+            following.cancel()
             await asyncio.to_thread(self._folders.stop)
+            with contextlib.suppress(asyncio.CancelledError):
+                await following
 
     async def _serve_until(self, next_scan: float, *, is_watching: bool) -> None:
         """Read what is queued and what events tell of; return early when a root comes, goes or is replaced."""
@@ -153,7 +164,10 @@ class Watch:
                 await self._take_events()
 
     async def _load_cursors(self) -> None:
-        projects = CachedProjects()
+        own_folder = self._settings.data_folder
+        projects: ProjectFinder = CachedProjects()
+        if own_folder is not None:
+            projects = marking_own(projects, own_folder)
         oldest = time.time_ns() - self._settings.max_age_days * _DAY_NS
         for plugin in self._plugins:
             self._catalogs[plugin.name] = Catalog(
@@ -183,7 +197,10 @@ class Watch:
 
     def _find_roots(self) -> None:
         self._roots_seen = self._look_of_roots()
-        self._roots = [root for plugin in self._plugins for root in resolved_roots(plugin, self._environment)]
+        self._roots = self._roots_now()
+
+    def _roots_now(self) -> list[WatchedRoot]:
+        return [root for plugin in self._plugins for root in resolved_roots(plugin, self._environment)]
 
     def _look_of_roots(self) -> list[FolderIdentity]:
         return [folder_identity(root) for plugin in self._plugins for root in plugin.roots(self._environment)]

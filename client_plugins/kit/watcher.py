@@ -24,7 +24,7 @@ from client_plugins.kit.log_lines import log_to_stderr
 from client_plugins.kit.plugin import ClientPlugin, select_plugins
 from client_plugins.kit.sink import Connect, EvidenceSink, SidecarSink
 from client_plugins.kit.watch import Watch, WatchSettings
-from sidecar.client import AsyncSidecar
+from sidecar.client import AsyncSidecar, resolve_home
 from sidecar.client.parent import call_when_parent_ends
 from sidecar.errors import (
     InvalidInputError,
@@ -100,7 +100,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InvalidInputError as error:
         log.error("unknown client", extra={"reason": error.message})  # noqa: TRY400 - nothing to trace
         return EXIT_USAGE
-    settings = WatchSettings(max_age_days=options.max_age_days, scan_interval_s=options.scan_interval_s)
+    settings = WatchSettings(
+        max_age_days=options.max_age_days,
+        scan_interval_s=options.scan_interval_s,
+        data_folder=resolve_home(options.home),
+    )
     connect = connect_to(options.home)
     run = read_once if options.once else _until_parent_ends
     try:

@@ -84,6 +84,7 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[..., None]], ...]] = (
     (_RUNNING, "stop", lifecycle.stop),
     (_RUNNING, "restart", lifecycle.restart),
     (_RUNNING, "mcp", lifecycle.mcp),
+    (_RUNNING, "hook", lifecycle.hook),
     (_SHOWING, "sessions", status.sessions),
     (_SHOWING, "files", activity.files),
 )

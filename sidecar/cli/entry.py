@@ -1,13 +1,15 @@
 """Where every command begins. Imports next to nothing: the bridge must answer its client within a second."""
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 _HOME_OPTION: Final = "--home"
 _TOOLS_OPTION: Final = "--tools"
 _ALL: Final = "all"
+_HOOK_WORDS: Final = 2
 _TOOL_SETS: Final = (None, "core", _ALL)
 
 
@@ -20,6 +22,8 @@ def run(arguments: Sequence[str], *, serve: Callable[[Sequence[str]], int]) -> i
     """
     words, home = _without_option(arguments, _HOME_OPTION)
     words, tools = _without_option(words, _TOOLS_OPTION)
+    if words[:1] == ["hook"] and len(words) == _HOOK_WORDS:
+        run_hook(words[1], Path(home) if home else None)
     if words == ["mcp"] and tools in _TOOL_SETS:
         return run_mcp_bridge(Path(home) if home else None, is_offering_all=tools == _ALL)
     from sidecar.cli.app import run_command  # noqa: PLC0415 - typer and rich are not for the bridge
@@ -39,6 +43,24 @@ def run_mcp_bridge(home: Path | None, *, is_offering_all: bool = False) -> int:
     if home is not None:
         os.environ["SIDECAR_HOME"] = str(home)
     return main(is_offering_all=is_offering_all)
+
+
+def run_hook(client: str, home: Path | None) -> NoReturn:
+    """Do what a hook of a client does, and end the process with 0; slower than the command that setup registers.
+
+    Args:
+        client: Such as `claude-code`.
+        home: The data folder; without one SIDECAR_HOME, else the user's own.
+    """
+    from client_plugins.hooks.run import main  # noqa: PLC0415
+    from sidecar.client.endpoint import resolve_home  # noqa: PLC0415 - imports gRPC, which only this way costs
+
+    try:
+        folder = resolve_home(home)
+    except (OSError, RuntimeError):
+        # No home is known; whatever else a hook meets, `main` ends with 0 as well.
+        sys.exit(0)
+    main((client, "--home", str(folder)))
 
 
 def _without_option(arguments: Sequence[str], option: str) -> tuple[list[str], str | None]:

@@ -97,5 +97,17 @@ def mcp(
     raise typer.Exit(ExitCode(run_mcp_bridge(call.home, is_offering_all=tools is ToolSet.ALL)))
 
 
+def hook(
+    context: typer.Context,
+    *,
+    client: Annotated[str, typer.Argument(help="Whose hook: claude-code, codex or cursor.", metavar="CLIENT")],
+    home: HomeOption = None,
+) -> None:
+    """Do what a hook of a client does, with its payload on stdin. The client's settings name a faster command."""
+    from sidecar.cli.entry import run_hook  # noqa: PLC0415 - as for `mcp`
+
+    run_hook(client, Invocation.of(context, home, is_json=False).home)
+
+
 def _running(pid: int, home: str) -> dict[str, JsonValue]:
     return {"pid": pid, "data_folder": home}

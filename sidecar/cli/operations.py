@@ -96,7 +96,10 @@ WAYS: Final[Mapping[str, Ways]] = {
 """By method. What is missing here is for programs only."""
 
 LOCAL_COMMANDS: Final = frozenset(
-    {"start", "restart", "serve", "mcp", "restore-backup", "demo", "bench", "connect", "disconnect", "connections"}
+    {
+        *("start", "restart", "serve", "mcp", "hook", "restore-backup", "demo", "bench"),
+        *("connect", "disconnect", "connections"),
+    }
 )
 """Commands that are no operation of a running sidecar."""
 

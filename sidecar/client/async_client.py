@@ -8,6 +8,7 @@ from typing import Final, Self
 
 import grpc
 import grpc.aio
+from google.protobuf.message import Message
 
 from sidecar.api.v1 import activity_service_pb2 as activity
 from sidecar.api.v1 import admin_service_pb2 as admin
@@ -26,7 +27,6 @@ from sidecar.client.methods import Method, Request, Response, completed, deadlin
 from sidecar.errors import SidecarError
 
 _STREAM: Final = "StreamEvidence"
-_EXPORT: Final = "ExportMemories"
 _IMPORT: Final = "ImportMemories"
 
 
@@ -280,6 +280,12 @@ class AsyncSidecar:
         """Ask the sidecar to stop; does not wait until it has. `sidecar.client.stop` does."""
         return await self._call(methods.SHUTDOWN, request, deadline_s)
 
+    async def request_reading(
+        self, request: evidence.RequestReadingRequest, *, deadline_s: float | None = None
+    ) -> evidence.RequestReadingResponse:
+        """Ask for a transcript to be read now; returns before it is."""
+        return await self._call(methods.REQUEST_READING, request, deadline_s)
+
     async def wait_for_index(
         self, request: admin.WaitForIndexRequest, *, deadline_s: float | None = None
     ) -> admin.WaitForIndexResponse:
@@ -309,22 +315,18 @@ class AsyncSidecar:
         finally:
             call.cancel()
 
-    async def export_memories(
+    def watch_reading_requests(
+        self, request: evidence.WatchReadingRequestsRequest
+    ) -> AsyncIterator[evidence.WatchReadingRequestsResponse]:
+        """Yield the requests to read a transcript that are made from now on."""
+        response = evidence.WatchReadingRequestsResponse
+        return self._stream(methods.WATCH_READING_REQUESTS_PATH, request, response)
+
+    def export_memories(
         self, request: maintenance.ExportMemoriesRequest
     ) -> AsyncIterator[maintenance.ExportMemoriesResponse]:
         """Yield all that is stored as JSON Lines, in pieces; put together they are the file."""
-        call = self._channel.unary_stream(
-            methods.EXPORT_MEMORIES_PATH,
-            request_serializer=maintenance.ExportMemoriesRequest.SerializeToString,
-            response_deserializer=maintenance.ExportMemoriesResponse.FromString,
-        )(request, metadata=bearer(self._endpoint.token))
-        try:
-            async for response in call:
-                yield response
-        except grpc.RpcError as failure:
-            raise await self._explain(failure, operation=_EXPORT, deadline_s=0) from failure
-        finally:
-            call.cancel()
+        return self._stream(methods.EXPORT_MEMORIES_PATH, request, maintenance.ExportMemoriesResponse)
 
     async def import_memories(
         self, requests: AsyncIterable[maintenance.ImportMemoriesRequest]
@@ -339,6 +341,19 @@ class AsyncSidecar:
             return await call(aiter(requests), metadata=bearer(self._endpoint.token))
         except grpc.RpcError as failure:
             raise await self._explain(failure, operation=_IMPORT, deadline_s=0) from failure
+
+    async def _stream(self, path: str, request: Message, response: type[Response]) -> AsyncIterator[Response]:
+        call = self._channel.unary_stream(
+            path, request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
+        )(request, metadata=bearer(self._endpoint.token))
+        try:
+            async for answer in call:
+                yield answer
+        except grpc.RpcError as failure:
+            operation = path.rpartition("/")[2]
+            raise await self._explain(failure, operation=operation, deadline_s=0) from failure
+        finally:
+            call.cancel()
 
     async def _call(self, method: Method[Request, Response], request: Request, deadline_s: float | None) -> Response:
         complete = completed(request, self._link.context)

@@ -13,8 +13,12 @@ from typing import Final
 
 import sidecar
 
+OWN_PROCESS: Final = "MEMORY_SIDECAR_CHILD"
+"""Set in the sidecar and all that it starts; the hooks of an agent among it keep still. No setting, hence the name."""
+
 _KEPT: Final = frozenset(
     {
+        OWN_PROCESS,
         *("HOME", "USER", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE", "TERM"),
         *("XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"),
         # Where the clients' transcripts and a user's own models lie.

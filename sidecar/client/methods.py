@@ -90,8 +90,10 @@ RESTORE_MEMORY: Final = Method(
 BUILD_CONTEXT: Final = Method("MemoryService", memory.BuildContextRequest, memory.BuildContextResponse, WORK_DEADLINE_S)
 LIST_CURSORS: Final = Method("EvidenceService", evidence.ListCursorsRequest, evidence.ListCursorsResponse)
 LIST_SESSIONS: Final = Method("EvidenceService", evidence.ListSessionsRequest, evidence.ListSessionsResponse)
+REQUEST_READING: Final = Method("EvidenceService", evidence.RequestReadingRequest, evidence.RequestReadingResponse)
 GET_SESSION: Final = Method("EvidenceService", evidence.GetSessionRequest, evidence.GetSessionResponse)
 STREAM_EVIDENCE_PATH: Final = "/sidecar.api.v1.EvidenceService/StreamEvidence"
+WATCH_READING_REQUESTS_PATH: Final = "/sidecar.api.v1.EvidenceService/WatchReadingRequests"
 GET_STATUS: Final = Method("AdminService", admin.GetStatusRequest, admin.GetStatusResponse)
 # A repeat could reach the next sidecar and stop that one too.
 SHUTDOWN: Final = Method("AdminService", admin.ShutdownRequest, admin.ShutdownResponse, is_repeatable=False)

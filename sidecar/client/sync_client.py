@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import grpc
+from google.protobuf.message import Message
 
 from sidecar.api.v1 import activity_service_pb2 as activity
 from sidecar.api.v1 import admin_service_pb2 as admin
@@ -25,7 +26,6 @@ from sidecar.client.link import Attempts, Link
 from sidecar.client.methods import Method, Request, Response, completed, deadline_of
 
 _STREAM: Final = "StreamEvidence"
-_EXPORT: Final = "ExportMemories"
 _IMPORT: Final = "ImportMemories"
 
 
@@ -275,6 +275,12 @@ class Sidecar:
         """Ask the sidecar to stop; does not wait until it has. `sidecar.client.stop` does."""
         return self._call(methods.SHUTDOWN, request, deadline_s)
 
+    def request_reading(
+        self, request: evidence.RequestReadingRequest, *, deadline_s: float | None = None
+    ) -> evidence.RequestReadingResponse:
+        """Ask for a transcript to be read now; returns before it is."""
+        return self._call(methods.REQUEST_READING, request, deadline_s)
+
     def wait_for_index(
         self, request: admin.WaitForIndexRequest, *, deadline_s: float | None = None
     ) -> admin.WaitForIndexResponse:
@@ -306,21 +312,18 @@ class Sidecar:
         finally:
             call.cancel()
 
+    def watch_reading_requests(
+        self, request: evidence.WatchReadingRequestsRequest
+    ) -> Iterator[evidence.WatchReadingRequestsResponse]:
+        """Yield the requests to read a transcript that are made from now on."""
+        response = evidence.WatchReadingRequestsResponse
+        return self._stream(methods.WATCH_READING_REQUESTS_PATH, request, response)
+
     def export_memories(
         self, request: maintenance.ExportMemoriesRequest
     ) -> Iterator[maintenance.ExportMemoriesResponse]:
         """Yield all that is stored as JSON Lines, in pieces; put together they are the file."""
-        call = self._channel.unary_stream(
-            methods.EXPORT_MEMORIES_PATH,
-            request_serializer=maintenance.ExportMemoriesRequest.SerializeToString,
-            response_deserializer=maintenance.ExportMemoriesResponse.FromString,
-        )(request, metadata=bearer(self._endpoint.token))
-        try:
-            yield from call
-        except grpc.RpcError as failure:
-            raise self._link.explain(failure, operation=_EXPORT, deadline_s=0) from failure
-        finally:
-            call.cancel()
+        return self._stream(methods.EXPORT_MEMORIES_PATH, request, maintenance.ExportMemoriesResponse)
 
     def import_memories(
         self, requests: Iterable[maintenance.ImportMemoriesRequest]
@@ -335,6 +338,18 @@ class Sidecar:
             return call(iter(requests), metadata=bearer(self._endpoint.token))
         except grpc.RpcError as failure:
             raise self._link.explain(failure, operation=_IMPORT, deadline_s=0) from failure
+
+    def _stream(self, path: str, request: Message, response: type[Response]) -> Iterator[Response]:
+        call = self._channel.unary_stream(
+            path, request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
+        )(request, metadata=bearer(self._endpoint.token))
+        try:
+            yield from call
+        except grpc.RpcError as failure:
+            operation = path.rpartition("/")[2]
+            raise self._link.explain(failure, operation=operation, deadline_s=0) from failure
+        finally:
+            call.cancel()
 
     def _call(self, method: Method[Request, Response], request: Request, deadline_s: float | None) -> Response:
         complete = completed(request, self._link.context)

@@ -1,21 +1,25 @@
 """The EvidenceService: convert, call, convert."""
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import grpc
 
 from sidecar.api.v1 import evidence_service_pb2 as pb
 from sidecar.api.v1 import evidence_service_pb2_grpc
+from sidecar.domain.reading_request import ReadingRequest
 from sidecar.rpc import convert_evidence
 from sidecar.rpc.credentials import current_owner
 from sidecar.use_cases.collect_evidence import CollectEvidence
+from sidecar.use_cases.request_reading import RequestReading
 
 
 class EvidenceServicer(evidence_service_pb2_grpc.EvidenceServiceServicer):
     """Takes evidence. Errors travel through the interceptor, and end the stream."""
 
-    def __init__(self, *, collect: CollectEvidence) -> None:
+    def __init__(self, *, collect: CollectEvidence, reading: RequestReading) -> None:
         self._collect = collect
+        self._reading = reading
 
     async def StreamEvidence(
         self,
@@ -54,3 +58,27 @@ class EvidenceServicer(evidence_service_pb2_grpc.EvidenceServiceServicer):
         """Tells what each recall of one session showed."""
         recalls = await self._collect.session_recalls(current_owner(), request.client, request.session)
         return pb.GetSessionResponse(recalls=[convert_evidence.session_recall(recall) for recall in recalls])
+
+    async def RequestReading(
+        self,
+        request: pb.RequestReadingRequest,
+        context: grpc.aio.ServicerContext[pb.RequestReadingRequest, pb.RequestReadingResponse],
+    ) -> pb.RequestReadingResponse:
+        """Asks for a transcript to be read now."""
+        wanted = ReadingRequest(request.client, request.transcript_path, request.session)
+        return pb.RequestReadingResponse(readers_told=self._reading.run(current_owner(), wanted))
+
+    # Not a generator: as a watch, it is cut short when the sidecar stops.
+    async def WatchReadingRequests(  # type: ignore[override]  # gRPC takes either form
+        self,
+        request: pb.WatchReadingRequestsRequest,
+        context: grpc.aio.ServicerContext[pb.WatchReadingRequestsRequest, pb.WatchReadingRequestsResponse],
+    ) -> None:
+        """Gives the requests that are made from now on."""
+        async with aclosing(self._reading.watch(current_owner(), request.clients)) as wanted:
+            async for one in wanted:
+                await context.write(
+                    pb.WatchReadingRequestsResponse(
+                        client=one.client, transcript_path=one.transcript_path, session=one.session
+                    )
+                )

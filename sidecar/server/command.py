@@ -2,11 +2,13 @@
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from sidecar.client.endpoint import Endpoint
+from sidecar.client.isolation import OWN_PROCESS
 from sidecar.config import SETTINGS, Settings, load_settings
 from sidecar.domain.setting import Value
 from sidecar.errors import SidecarError
@@ -26,6 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     except SidecarError as error:
         sys.stderr.write(f"sidecar: {error.message}\n")
         return exit_code_of(error)
+    os.environ[OWN_PROCESS] = "1"
     return asyncio.run(_serve(settings))
 
 

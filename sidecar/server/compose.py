@@ -44,6 +44,7 @@ from sidecar.use_cases.completion import Completion
 from sidecar.use_cases.embed_memories import EmbedMemories
 from sidecar.use_cases.refine_links import RefineLinks
 from sidecar.use_cases.report_status import ChildStatus, ReportStatus
+from sidecar.use_cases.request_reading import RequestReading
 from sidecar.use_cases.semantic_index import SemanticIndex
 
 _WATCHER_LOG: Final = "watcher.log"
@@ -120,6 +121,7 @@ class SidecarApplication:
             policy=policies.embed_policy(parts.settings),
             link=auto_link.run,
         )
+        reading = RequestReading()
         browse = Browse(store=parts.store, evidence=parts.store, page_size=parts.settings.page_size)
         status = ReportStatus(
             store=parts.store,
@@ -130,6 +132,8 @@ class SidecarApplication:
             counters=lambda: {
                 "embed_failures": embedding.failures,
                 "auto_link_failures": auto_link.failures,
+                "readings_requested": reading.requests,
+                "readings_lost": reading.lost,
                 **self._task_failures(),
                 **({} if refine is None else refine.counters),
             },
@@ -150,7 +154,8 @@ class SidecarApplication:
             activity=build_activity_servicer(parts),
             maintenance=build_maintenance_servicer(parts, embedding=embedding),
             evidence=EvidenceServicer(
-                collect=CollectEvidence(evidence=parts.store, redactor=parts.redactor, clock=parts.clock)
+                collect=CollectEvidence(evidence=parts.store, redactor=parts.redactor, clock=parts.clock),
+                reading=reading,
             ),
             admin=admin_servicer,
         )

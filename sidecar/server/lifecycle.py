@@ -34,6 +34,7 @@ from sidecar.rpc.interceptors import AccessLog, Authentication, EndOfStreams, Er
 from sidecar.server.application import Application, Run
 from sidecar.server.exit_codes import EXIT_STOPPED, exit_code_of
 from sidecar.server.handshake import Handshake
+from sidecar.server.hook_door import hook_door
 from sidecar.server.idle import LastUse, stop_when_idle
 from sidecar.server.listener import open_listener
 from sidecar.server.lock import HeldLock, hold_folder
@@ -140,7 +141,7 @@ class _Service:
             await server.start()
             await self._set_serving()
             presence.announce()
-            async with self._watches(presence):
+            async with self._watches(presence), hook_door(endpoint):
                 yield endpoint
         finally:
             # In this order: nobody new finds us, those who watch our health go, those who wait get their answers.

@@ -79,6 +79,22 @@ class CollectedEvidence(pb_grpc.EvidenceServiceServicer):
         """Collects nothing of the kind."""
         return pb.GetSessionResponse()
 
+    async def RequestReading(  # noqa: N802 - the contract's name
+        self,
+        request: pb.RequestReadingRequest,
+        context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+    ) -> pb.RequestReadingResponse:
+        """Collects nothing of the kind."""
+        return pb.RequestReadingResponse()
+
+    async def WatchReadingRequests(  # type: ignore[override]  # noqa: N802 - the contract's name; gRPC takes either form
+        self,
+        request: pb.WatchReadingRequestsRequest,
+        context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+    ) -> None:
+        """Asks for nothing, for as long as anybody listens."""
+        await asyncio.Event().wait()
+
     def texts(self) -> set[str]:
         """What the agent said in all sessions."""
         return {event.agent_text.text for event in self.events.values() if event.WhichOneof("payload") == "agent_text"}

@@ -160,6 +160,8 @@ def test_what_the_client_wrote_is_left_out() -> None:
     transcript.agent_text("API Error: 500", isApiErrorMessage=True)
     transcript.add("progress", data={"message": inner})
     transcript.add("attachment", attachment={"type": "hook_success", "content": ONE})
+    briefing = {"type": "hook_additional_context", "hookEvent": "SessionStart", "content": [f"[m {ONE}]\n> a rule"]}
+    transcript.add("attachment", attachment=briefing)
     transcript.add("summary", summary=ONE)
     transcript.add("system", subtype="compact_boundary", content=ONE)
     readings = _read(transcript)

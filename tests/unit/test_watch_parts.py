@@ -311,6 +311,22 @@ class Calls:
         """Return none."""
         return pb.ListCursorsResponse()
 
+    async def watch_reading_requests(
+        self, request: pb.WatchReadingRequestsRequest
+    ) -> AsyncIterator[pb.WatchReadingRequestsResponse]:
+        """Ask for one transcript of each client."""
+        for client in request.clients:
+            yield pb.WatchReadingRequestsResponse(client=client, transcript_path="/p/s.jsonl", session="s")
+
+
+async def test_requests_to_read_come_through_the_sink() -> None:
+    """As the sidecar passes them on."""
+    requests = SidecarSink(Calls()).reading_requests(["claude-code", "codex"])
+    assert [(wanted.client, wanted.transcript_path) async for wanted in requests] == [
+        ("claude-code", "/p/s.jsonl"),
+        ("codex", "/p/s.jsonl"),
+    ]
+
 
 @pytest.mark.parametrize(("answer", "error"), [(None, UnavailableError), (99, UnavailableError), (-1, DeadlineError)])
 async def test_a_batch_that_is_not_acknowledged_is_an_error_and_the_next_one_goes_through(

@@ -863,3 +863,109 @@ class SessionRecall(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SessionRecall: _TypeAlias = SessionRecall  # noqa: Y015
+
+@_typing.final
+class RequestReadingRequest(_message.Message):
+    """Request for `RequestReading`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENT_FIELD_NUMBER: _builtins.int
+    TRANSCRIPT_PATH_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
+    client: _builtins.str
+    """Required. Such as `claude-code`."""
+    transcript_path: _builtins.str
+    """Required. Absolute path of the transcript; one that lies outside the client's own folders is not read."""
+    session: _builtins.str
+    """The client's session id; empty if not known."""
+    def __init__(
+        self,
+        *,
+        client: _builtins.str = ...,
+        transcript_path: _builtins.str = ...,
+        session: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "session", b"session", "transcript_path", b"transcript_path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequestReadingRequest: _TypeAlias = RequestReadingRequest  # noqa: Y015
+
+@_typing.final
+class RequestReadingResponse(_message.Message):
+    """Response of `RequestReading`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    READERS_TOLD_FIELD_NUMBER: _builtins.int
+    readers_told: _builtins.int
+    """How many readers were told; with none, the transcript is read when one starts."""
+    def __init__(
+        self,
+        *,
+        readers_told: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["readers_told", b"readers_told"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequestReadingResponse: _TypeAlias = RequestReadingResponse  # noqa: Y015
+
+@_typing.final
+class WatchReadingRequestsRequest(_message.Message):
+    """Request for `WatchReadingRequests`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def clients(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only of these clients; none means all."""
+
+    def __init__(
+        self,
+        *,
+        clients: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clients", b"clients"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchReadingRequestsRequest: _TypeAlias = WatchReadingRequestsRequest  # noqa: Y015
+
+@_typing.final
+class WatchReadingRequestsResponse(_message.Message):
+    """Response of `WatchReadingRequests`: one request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENT_FIELD_NUMBER: _builtins.int
+    TRANSCRIPT_PATH_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
+    client: _builtins.str
+    """Such as `claude-code`."""
+    transcript_path: _builtins.str
+    """As it was asked for; nobody has checked it."""
+    session: _builtins.str
+    """The client's session id; empty if not known."""
+    def __init__(
+        self,
+        *,
+        client: _builtins.str = ...,
+        transcript_path: _builtins.str = ...,
+        session: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "session", b"session", "transcript_path", b"transcript_path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchReadingRequestsResponse: _TypeAlias = WatchReadingRequestsResponse  # noqa: Y015

@@ -55,6 +55,16 @@ class EvidenceServiceStub:
                 request_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetSessionRequest.SerializeToString,
                 response_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetSessionResponse.FromString,
                 _registered_method=True)
+        self.RequestReading = channel.unary_unary(
+                '/sidecar.api.v1.EvidenceService/RequestReading',
+                request_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.RequestReadingRequest.SerializeToString,
+                response_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.RequestReadingResponse.FromString,
+                _registered_method=True)
+        self.WatchReadingRequests = channel.unary_stream(
+                '/sidecar.api.v1.EvidenceService/WatchReadingRequests',
+                request_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsRequest.SerializeToString,
+                response_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsResponse.FromString,
+                _registered_method=True)
 
 
 class EvidenceServiceServicer:
@@ -90,6 +100,20 @@ class EvidenceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RequestReading(self, request, context):
+        """Asks for a transcript to be read now, rather than when its change is noticed. Answers at once, before it is read.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchReadingRequests(self, request, context):
+        """Gives whoever reads transcripts the requests that are made from now on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_EvidenceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -112,6 +136,16 @@ def add_EvidenceServiceServicer_to_server(servicer, server):
                     servicer.GetSession,
                     request_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetSessionRequest.FromString,
                     response_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetSessionResponse.SerializeToString,
+            ),
+            'RequestReading': grpc.unary_unary_rpc_method_handler(
+                    servicer.RequestReading,
+                    request_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.RequestReadingRequest.FromString,
+                    response_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.RequestReadingResponse.SerializeToString,
+            ),
+            'WatchReadingRequests': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchReadingRequests,
+                    request_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsRequest.FromString,
+                    response_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -223,6 +257,60 @@ class EvidenceService:
             '/sidecar.api.v1.EvidenceService/GetSession',
             sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetSessionRequest.SerializeToString,
             sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RequestReading(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sidecar.api.v1.EvidenceService/RequestReading',
+            sidecar_dot_api_dot_v1_dot_evidence__service__pb2.RequestReadingRequest.SerializeToString,
+            sidecar_dot_api_dot_v1_dot_evidence__service__pb2.RequestReadingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchReadingRequests(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/sidecar.api.v1.EvidenceService/WatchReadingRequests',
+            sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsRequest.SerializeToString,
+            sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsResponse.FromString,
             options,
             channel_credentials,
             insecure,

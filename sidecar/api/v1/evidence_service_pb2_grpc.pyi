@@ -43,6 +43,10 @@ class EvidenceServiceStub:
     """Lists sessions: how many recalls, what they showed, what could not be read and why."""
     GetSession: _grpc.UnaryUnaryMultiCallable[_evidence_service_pb2.GetSessionRequest, _evidence_service_pb2.GetSessionResponse]
     """Tells what each recall of one session showed, and what of it was used."""
+    RequestReading: _grpc.UnaryUnaryMultiCallable[_evidence_service_pb2.RequestReadingRequest, _evidence_service_pb2.RequestReadingResponse]
+    """Asks for a transcript to be read now, rather than when its change is noticed. Answers at once, before it is read."""
+    WatchReadingRequests: _grpc.UnaryStreamMultiCallable[_evidence_service_pb2.WatchReadingRequestsRequest, _evidence_service_pb2.WatchReadingRequestsResponse]
+    """Gives whoever reads transcripts the requests that are made from now on."""
 
 @_typing.type_check_only
 class EvidenceServiceAsyncStub(EvidenceServiceStub):
@@ -59,6 +63,10 @@ class EvidenceServiceAsyncStub(EvidenceServiceStub):
     """Lists sessions: how many recalls, what they showed, what could not be read and why."""
     GetSession: _aio.UnaryUnaryMultiCallable[_evidence_service_pb2.GetSessionRequest, _evidence_service_pb2.GetSessionResponse]  # type: ignore[assignment]
     """Tells what each recall of one session showed, and what of it was used."""
+    RequestReading: _aio.UnaryUnaryMultiCallable[_evidence_service_pb2.RequestReadingRequest, _evidence_service_pb2.RequestReadingResponse]  # type: ignore[assignment]
+    """Asks for a transcript to be read now, rather than when its change is noticed. Answers at once, before it is read."""
+    WatchReadingRequests: _aio.UnaryStreamMultiCallable[_evidence_service_pb2.WatchReadingRequestsRequest, _evidence_service_pb2.WatchReadingRequestsResponse]  # type: ignore[assignment]
+    """Gives whoever reads transcripts the requests that are made from now on."""
 
 class EvidenceServiceServicer(metaclass=_abc_1.ABCMeta):
     """Telling the sidecar what sessions were shown and what they did next. Used by transcript watchers and hooks."""
@@ -96,5 +104,21 @@ class EvidenceServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_evidence_service_pb2.GetSessionResponse, _abc.Awaitable[_evidence_service_pb2.GetSessionResponse]]:
         """Tells what each recall of one session showed, and what of it was used."""
+
+    @_abc_1.abstractmethod
+    def RequestReading(
+        self,
+        request: _evidence_service_pb2.RequestReadingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_evidence_service_pb2.RequestReadingResponse, _abc.Awaitable[_evidence_service_pb2.RequestReadingResponse]]:
+        """Asks for a transcript to be read now, rather than when its change is noticed. Answers at once, before it is read."""
+
+    @_abc_1.abstractmethod
+    def WatchReadingRequests(
+        self,
+        request: _evidence_service_pb2.WatchReadingRequestsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_evidence_service_pb2.WatchReadingRequestsResponse], _abc.AsyncIterator[_evidence_service_pb2.WatchReadingRequestsResponse]]:
+        """Gives whoever reads transcripts the requests that are made from now on."""
 
 def add_EvidenceServiceServicer_to_server(servicer: EvidenceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
