@@ -49,12 +49,14 @@ class LineReading:
         unrecognised: The name of a kind of record that this reader does not know; empty if it knew everything.
         state: What the reader wants to know again at the next line, in a form of its own; at most
             `MAX_READER_STATE_BYTES`. Larger ones are dropped and counted.
+        client_version: Of the client that wrote the line, also where it gives no events; empty if it does not say.
     """
 
     events: tuple[EvidenceEvent, ...] = ()
     skipped: str | None = None
     unrecognised: str = ""
     state: str = ""
+    client_version: str = ""
 
     @property
     def recognised(self) -> bool:

@@ -126,8 +126,9 @@ class _Filling:
         """Take in a line of `length` bytes."""
         before = self.position
         coverage = before.coverage.copy()
-        coverage.add(reading)
-        self.marks.append(_Mark(before.offset + length, line_hash, before.lines_read + 1, coverage, reading.state))
+        lines_read = before.lines_read + 1
+        coverage.add(reading, line_number=lines_read)
+        self.marks.append(_Mark(before.offset + length, line_hash, lines_read, coverage, reading.state))
         self.events.extend(reading.events)
         self._weight_bytes += sum(map(_weight_bytes, reading.events))
 

@@ -91,6 +91,7 @@ BUILD_CONTEXT: Final = Method("MemoryService", memory.BuildContextRequest, memor
 LIST_CURSORS: Final = Method("EvidenceService", evidence.ListCursorsRequest, evidence.ListCursorsResponse)
 LIST_SESSIONS: Final = Method("EvidenceService", evidence.ListSessionsRequest, evidence.ListSessionsResponse)
 GET_SESSION: Final = Method("EvidenceService", evidence.GetSessionRequest, evidence.GetSessionResponse)
+GET_COVERAGE: Final = Method("EvidenceService", evidence.GetCoverageRequest, evidence.GetCoverageResponse)
 STREAM_EVIDENCE_PATH: Final = "/sidecar.api.v1.EvidenceService/StreamEvidence"
 GET_STATUS: Final = Method("AdminService", admin.GetStatusRequest, admin.GetStatusResponse)
 # A repeat could reach the next sidecar and stop that one too.

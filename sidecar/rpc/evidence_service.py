@@ -54,3 +54,12 @@ class EvidenceServicer(evidence_service_pb2_grpc.EvidenceServiceServicer):
         """Tells what each recall of one session showed."""
         recalls = await self._collect.session_recalls(current_owner(), request.client, request.session)
         return pb.GetSessionResponse(recalls=[convert_evidence.session_recall(recall) for recall in recalls])
+
+    async def GetCoverage(
+        self,
+        request: pb.GetCoverageRequest,
+        context: grpc.aio.ServicerContext[pb.GetCoverageRequest, pb.GetCoverageResponse],
+    ) -> pb.GetCoverageResponse:
+        """Tells how much of each client's sessions could be read."""
+        coverage = await self._collect.coverage(current_owner(), request.client)
+        return pb.GetCoverageResponse(clients=[convert_evidence.client_coverage(part) for part in coverage])

@@ -1,10 +1,12 @@
-"""Reads what is known of sessions: their coverage, and the slices gathered for the judge."""
+"""Reads what is known of sessions and clients: their coverage, and the slices gathered for the judge."""
 # ruff: noqa: S608 - only names and place holders of our own are put into statements; values are bound
 
 import apsw
 
+from sidecar.adapters.sqlite import evidence
 from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_value
 from sidecar.adapters.sqlite.values import from_us
+from sidecar.domain.coverage import HOOK_PATH, CallTally, ClientCoverage, summarise_coverage
 from sidecar.domain.evidence import (
     SessionCoverage,
     SessionRecall,
@@ -30,6 +32,32 @@ def sessions(connection: apsw.Connection, owner: str, *, limit: int) -> list[Ses
         (owner, limit),
     )
     return [_coverage(connection, owner, row) for row in rows]
+
+
+def clients(connection: apsw.Connection, owner: str, client: str) -> list[ClientCoverage]:
+    """See `EvidenceStore.coverage`."""
+    rows = fetch_all(
+        connection,
+        "SELECT e.client, e.client_version, substr(c.call_id, 1, ?4) = ?3, c.state, c.reason, count(*), "
+        # Ids stand with one space between them.
+        "sum(iif(c.memory_ids = '', 0, 1 + length(c.memory_ids) - length(replace(c.memory_ids, ' ', '')))) "
+        "FROM evidence_sessions e JOIN evidence_calls c ON c.thread = e.id "
+        "WHERE e.owner = ?1 AND (?2 = '' OR e.client = ?2) AND c.kind = ?5 GROUP BY 1, 2, 3, 4, 5",
+        (owner, client, HOOK_PATH, len(HOOK_PATH), CallKind.RECALL),
+    )
+    calls = [
+        CallTally(
+            client=row[0],
+            client_version=row[1],
+            is_from_hook=bool(row[2]),
+            state=ShownState(row[3]),
+            reason=UnknownReason(row[4]) if row[4] else None,
+            count=row[5],
+            shown=row[6],
+        )
+        for row in rows
+    ]
+    return summarise_coverage(calls, evidence.cursors(connection, owner, client))
 
 
 def session_recalls(connection: apsw.Connection, owner: str, client: str, session: str) -> list[SessionRecall]:

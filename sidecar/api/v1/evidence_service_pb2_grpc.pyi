@@ -43,6 +43,8 @@ class EvidenceServiceStub:
     """Lists sessions: how many recalls, what they showed, what could not be read and why."""
     GetSession: _grpc.UnaryUnaryMultiCallable[_evidence_service_pb2.GetSessionRequest, _evidence_service_pb2.GetSessionResponse]
     """Tells what each recall of one session showed, and what of it was used."""
+    GetCoverage: _grpc.UnaryUnaryMultiCallable[_evidence_service_pb2.GetCoverageRequest, _evidence_service_pb2.GetCoverageResponse]
+    """Tells how much of each client's sessions could be read, by version and channel, and what hints at a new format."""
 
 @_typing.type_check_only
 class EvidenceServiceAsyncStub(EvidenceServiceStub):
@@ -59,6 +61,8 @@ class EvidenceServiceAsyncStub(EvidenceServiceStub):
     """Lists sessions: how many recalls, what they showed, what could not be read and why."""
     GetSession: _aio.UnaryUnaryMultiCallable[_evidence_service_pb2.GetSessionRequest, _evidence_service_pb2.GetSessionResponse]  # type: ignore[assignment]
     """Tells what each recall of one session showed, and what of it was used."""
+    GetCoverage: _aio.UnaryUnaryMultiCallable[_evidence_service_pb2.GetCoverageRequest, _evidence_service_pb2.GetCoverageResponse]  # type: ignore[assignment]
+    """Tells how much of each client's sessions could be read, by version and channel, and what hints at a new format."""
 
 class EvidenceServiceServicer(metaclass=_abc_1.ABCMeta):
     """Telling the sidecar what sessions were shown and what they did next. Used by transcript watchers and hooks."""
@@ -96,5 +100,13 @@ class EvidenceServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_evidence_service_pb2.GetSessionResponse, _abc.Awaitable[_evidence_service_pb2.GetSessionResponse]]:
         """Tells what each recall of one session showed, and what of it was used."""
+
+    @_abc_1.abstractmethod
+    def GetCoverage(
+        self,
+        request: _evidence_service_pb2.GetCoverageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_evidence_service_pb2.GetCoverageResponse, _abc.Awaitable[_evidence_service_pb2.GetCoverageResponse]]:
+        """Tells how much of each client's sessions could be read, by version and channel, and what hints at a new format."""
 
 def add_EvidenceServiceServicer_to_server(servicer: EvidenceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
