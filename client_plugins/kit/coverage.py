@@ -84,6 +84,9 @@ class Coverage:
             self._add_result(payload)
 
     def _add_result(self, answer: ToolAnswered) -> None:
+        if answer.shown.state is ShownState.CANNOT_RECORD:
+            # The reader's own statement; no result was read.
+            return
         self._counts["results"] += 1
         if answer.shown.state is ShownState.IDS:
             self._counts["results_with_memories"] += 1

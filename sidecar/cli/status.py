@@ -109,9 +109,7 @@ def _session_row(coverage: evidence.SessionCoverage, short: Mapping[str, str], n
     )
 
 
-def _show_status(
-    output: Output, answer: admin.GetStatusResponse, coverage: evidence.GetCoverageResponse
-) -> None:
+def _show_status(output: Output, answer: admin.GetStatusResponse, coverage: evidence.GetCoverageResponse) -> None:
     embedder, index, queue = answer.embedder, answer.index, answer.queue
     watcher, storage = answer.watcher, answer.storage
     uptime = rendering.age(answer.uptime.ToTimedelta().total_seconds())

@@ -60,8 +60,8 @@ class ClientCoverage:
         files: Transcripts read, and the lines in them.
         calls: Calls of any tool seen in these files; copies of a session count again.
         results: Results of any tool read in them.
-        recalls: Different recalls. Of them `with_memories` showed some, `shown` in all; `nothing_shown` came back empty;
-            `cannot_record` are of a channel without results; the others are `unknown`, by reason.
+        recalls: Different recalls. Of them `with_memories` showed some, `shown` in all; `nothing_shown` came back
+            empty; `cannot_record` are of a channel without results; the others are `unknown`, by reason.
         skipped: Lines from which nothing, or not everything, was taken, by reason.
         unrecognised: Records of kinds that the reader does not know, by kind.
         mute_files: Files of some length in which nothing at all was understood.

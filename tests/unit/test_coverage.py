@@ -26,7 +26,7 @@ def _cursor(transcript: ClaudeCodeTranscript, *, path: str = "a.jsonl") -> Trans
     coverage = Coverage()
     lines = transcript.lines()
     for number, line in enumerate(lines, 1):
-        coverage.add(PLUGIN.read_line(line, CONTEXT, str), line_number=number)
+        coverage.add(PLUGIN.read_line(line, CONTEXT, "", str), line_number=number)
     return cursor_at(10 * len(lines), path=path, skipped=coverage.as_pairs())
 
 
@@ -74,7 +74,9 @@ def test_channels_and_versions_are_kept_apart() -> None:
         cursor_at(10, skipped=(("version.2.1.0", 3), ("version.2.2.0", 9))),
         cursor_at(10, path=f"{HOOK_PATH}x"),
     ]
-    parts = [(part.channel, part.client_version, part.recalls, part.files) for part in summarise_coverage(calls, cursors)]
+    parts = [
+        (part.channel, part.client_version, part.recalls, part.files) for part in summarise_coverage(calls, cursors)
+    ]
     assert parts == [
         (HOOK, "", 0, 1),
         (HOOK, "2.1.197", 1, 0),
