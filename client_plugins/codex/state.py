@@ -165,7 +165,9 @@ class RolloutState:
         return orjson.dumps(value)
 
 
-def _read(value: JsonObject) -> RolloutState:
+def _read(value: object) -> RolloutState:
+    if not isinstance(value, Mapping):
+        raise TypeError(value)
     thread, origin, session, agent_id, version, turn = map(str, _list(value, "head"))
     return RolloutState(
         thread=thread,

@@ -24,7 +24,6 @@ _AGENT_CHARACTERS: Final = 4
 _PROJECT_CHARACTERS: Final = 10
 _NO_SESSIONS: Final = (
     "No session has been seen yet. They appear when transcripts are read: Claude Code's in the folder `projects` of "
-    "No session has been seen yet. They appear when transcripts are read: Claude Code's in the folder `projects` of "
     "CLAUDE_CONFIG_DIR, else of ~/.claude, unless the setting `claude_config_dir` names another; Codex's in the "
     "folders `sessions` and `archived_sessions` of CODEX_HOME, else of ~/.codex, unless the setting `codex_home` does; "
     "Cursor's below ~/.cursor/projects. `sidecar status` tells whether the watcher runs, and `sidecar ingest` reads "

@@ -20,6 +20,7 @@ from sidecar.testing.transcripts import sample_memory_id
 
 ONE, TWO, THREE = (sample_memory_id(number) for number in (1, 2, 3))
 THREAD, FORK = "01a22da8-08e8-7561-841b-72e2a1f353aa", "01a22da8-08e8-7561-841b-72e2a1f353bb"
+SCRIPTED = "01a22da8-08e8-7561-841b-72e2a1f353dd"
 _BEGIN = datetime(2026, 11, 30, 18, 0, tzinfo=UTC)
 
 Record = dict[str, object]
@@ -140,14 +141,20 @@ def _direct() -> Sample:
 
 def _scripted() -> Sample:
     """The server returned three memories and the script printed two of them; another script printed nothing."""
-    rollout = Rollout().head().turn(1).said("user", "When?").script("call_1", "text(await tools.mcp__memory__recall())")
-    rollout.mcp_item("exec-1", "recall", ONE, TWO, THREE).script_output("call_1", f"{ONE} and {THREE}")
-    rollout.script("call_2", "await tools.mcp__memory__recall()")
-    rollout.mcp_item("exec-2", "recall", "no such", is_error=True).script_output("call_2")
+    rollout = (
+        Rollout(SCRIPTED)
+        .head()
+        .turn(1)
+        .said("user", "When?")
+        .script("call_s1", "text(await tools.mcp__memory__recall())")
+    )
+    rollout.mcp_item("exec-1", "recall", ONE, TWO, THREE).script_output("call_s1", f"{ONE} and {THREE}")
+    rollout.script("call_s2", "await tools.mcp__memory__recall()")
+    rollout.mcp_item("exec-2", "recall", "no such", is_error=True).script_output("call_s2")
     rollout.said("assistant", "On Tuesday.").add("event_msg", type="task_complete", turn_id="turn-1")
     return Sample(
         name="scripted",
-        file=_file(rollout.to_bytes()),
+        file=_file(rollout.to_bytes(), SCRIPTED),
         recalls=(("recall", shows(ONE, THREE)), ("recall", unknown(UnknownReason.ERRORED))),
         texts=("When?", "On Tuesday."),
     )
