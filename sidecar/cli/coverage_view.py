@@ -28,6 +28,9 @@ def _name(part: evidence.ClientCoverage) -> str:
 
 
 def _told(part: evidence.ClientCoverage) -> str:
+    read = [rendering.counted(part.files, "file")] if part.files else []
+    if not part.recalls:
+        return ", ".join([*read, "no recalls"])
     found = [f"{part.with_memories} showed {rendering.counted(part.shown, 'memory', 'memories')}"]
     if part.nothing_shown:
         found.append(f"{part.nothing_shown} showed nothing")
@@ -35,6 +38,5 @@ def _told(part: evidence.ClientCoverage) -> str:
         found.append(f"{part.cannot_record} cannot record")
     if part.unknown:
         found.append(f"unknown: {reasons(part.unknown)}")
-    recalls = rendering.counted(part.recalls, "recall")
-    read = rendering.counted(part.files, "file")
-    return f"{read}, {recalls}: {', '.join(found)}" if part.recalls else f"{read}, no recalls"
+    recalls = f"{rendering.counted(part.recalls, 'recall')}: {', '.join(found)}"
+    return ", ".join([*read, recalls])
