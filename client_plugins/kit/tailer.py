@@ -56,7 +56,8 @@ class TailLimits:
         batch_text_bytes: Of the events' texts, so that a batch fits into one message.
     """
 
-    line_bytes: int = 64 << 20
+    # Real ones have 18 MiB at most. As a text a line takes up to four times as much again.
+    line_bytes: int = 48 << 20
     batch_events: int = 500
     batch_text_bytes: int = 1 << 20
     batch_lines: int = 5_000
