@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from client_plugins.kit.tailer import TailLimits
 from sidecar.testing.conformance import ClientCase
 from sidecar.testing.conformance.checks import damage_costs_only_its_line, every_cut_ends_the_same
 from tests.client_cases import CASES
@@ -79,7 +80,8 @@ def _giant(case: ClientCase) -> Iterator[bytes]:
     for _ in range(_LINE_OVER_LIMIT_BYTES >> 20):
         yield b"x" * (1 << 20)
     yield b'"}}\n'
-    yield case.quote("\U0001f680" + "y" * _LINE_WITHIN_LIMIT_BYTES).splitlines(keepends=True)[-1]
+    long = case.quote("\U0001f680" + "y" * _LINE_WITHIN_LIMIT_BYTES).splitlines(keepends=True)
+    yield max((line for line in long if len(line) <= TailLimits().line_bytes), key=len)
     piece = case.quote("A long result, as of a file that was read. " * 2_000) + case.samples[0].file.content
     size = _LINE_OVER_LIMIT_BYTES
     while size < _FILE_BYTES:
