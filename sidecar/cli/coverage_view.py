@@ -1,9 +1,12 @@
 """How much of each client's sessions could be read, as a person sees it. Gives text, prints nothing."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.cli import rendering
+
+_TRANSCRIPT: Final = "transcript"
 
 
 def rows(clients: Iterable[evidence.ClientCoverage]) -> list[tuple[str, str]]:
@@ -24,11 +27,11 @@ def reasons(counts: Mapping[str, int]) -> str:
 
 def _name(part: evidence.ClientCoverage) -> str:
     name = f"{part.client} {part.client_version}".strip()
-    return name if part.channel == "transcript" else f"{name} ({part.channel})"
+    return name if part.channel == _TRANSCRIPT else f"{name} ({part.channel})"
 
 
 def _told(part: evidence.ClientCoverage) -> str:
-    read = [rendering.counted(part.files, "file")] if part.files else []
+    read = [rendering.counted(part.files, "file")] if part.files and part.channel == _TRANSCRIPT else []
     if not part.recalls:
         return ", ".join([*read, "no recalls"])
     found = [f"{part.with_memories} showed {rendering.counted(part.shown, 'memory', 'memories')}"]

@@ -21,8 +21,8 @@ SPEAKING_COUNTERS: Final = ("texts", "recalls_called", "remembers_called", "tool
 
 TRANSCRIPT: Final = "transcript"
 HOOK: Final = "hook"
-HOOK_PATH: Final = "hook:"
-"""What the paths of cursors begin with that belong to no file but to a client's hooks; their call ids do as well."""
+HOOK_SUFFIX: Final = "-hooks"
+"""What a client's name ends with where its hooks report; they are another source than its transcripts."""
 
 # Shorter files may hold nothing but the client's own housekeeping.
 _MUTE_LINES: Final = 20
@@ -34,16 +34,10 @@ _NAMED_KINDS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class CallTally:
-    """Recalls of one client and version that ended alike.
-
-    Attributes:
-        is_from_hook: Told by the client's hooks instead of its transcripts.
-        shown: Memories that these results showed, summed over the calls.
-    """
+    """Recalls of one client and version that ended alike; `shown` memories in all, summed over the calls."""
 
     client: str
     client_version: str
-    is_from_hook: bool
     state: ShownState
     reason: UnknownReason | None
     count: int
@@ -96,14 +90,20 @@ def summarise_coverage(calls: Iterable[CallTally], cursors: Iterable[TranscriptC
     """Return what the ledger's calls and the files' counters say together, by client, channel and version."""
     calls_by_part: dict[_Part, list[CallTally]] = {}
     for tally in calls:
-        part = (tally.client, HOOK if tally.is_from_hook else TRANSCRIPT, tally.client_version)
+        part = (*client_and_channel(tally.client), tally.client_version)
         calls_by_part.setdefault(part, []).append(tally)
     files_by_part: dict[_Part, list[TranscriptCursor]] = {}
     for cursor in cursors:
-        channel = HOOK if cursor.path.startswith(HOOK_PATH) else TRANSCRIPT
-        files_by_part.setdefault((cursor.client, channel, latest_version(dict(cursor.skipped))), []).append(cursor)
+        version = latest_version(dict(cursor.skipped))
+        files_by_part.setdefault((*client_and_channel(cursor.client), version), []).append(cursor)
     parts = sorted(calls_by_part.keys() | files_by_part.keys())
     return [_coverage(part, calls_by_part.get(part, []), files_by_part.get(part, [])) for part in parts]
+
+
+def client_and_channel(name: str) -> tuple[str, str]:
+    """Return the client that reports under a name, and over which channel."""
+    client = name.removesuffix(HOOK_SUFFIX)
+    return client, TRANSCRIPT if client == name else HOOK
 
 
 def latest_version(counts: Mapping[str, int]) -> str:

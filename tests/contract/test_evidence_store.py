@@ -571,7 +571,7 @@ async def test_coverage_counts_recalls_once_by_client_version_and_channel(store:
         *recall_events("call-2", Shown(ShownState.NOTHING), thread=versioned),
         *recall_events("call-3", Shown(ShownState.UNKNOWN, reason=UnknownReason.SPILLED), thread=versioned),
         event(RecallCalled("call-4", "recall"), thread=versioned),
-        *recall_events("hook:call-5", ids(memory_id), thread=replace(versioned, session="session-2")),
+        *recall_events("call-1", ids(memory_id), thread=replace(versioned, client=f"{CLIENT}-hooks")),
     )
     for _ in range(2):
         await store.apply_batch(OWNER, replace(batch(*events), cursor=cursor), at=NOW)

@@ -7,7 +7,6 @@ from client_plugins.kit.coverage import Coverage
 from client_plugins.kit.plugin import LineReading, TranscriptContext
 from sidecar.domain.coverage import (
     HOOK,
-    HOOK_PATH,
     TRANSCRIPT,
     CallTally,
     ClientCoverage,
@@ -31,8 +30,8 @@ def _cursor(transcript: ClaudeCodeTranscript, *, path: str = "a.jsonl") -> Trans
 
 
 def _tally(state: ShownState, count: int = 1, **fields: object) -> CallTally:
-    values = {"client_version": "2.1.197", "is_from_hook": False, "reason": None, "shown": 0, **fields}
-    return CallTally("claude-code", state=state, count=count, **values)  # type: ignore[arg-type]
+    values = {"client": "claude-code", "client_version": "2.1.197", "reason": None, "shown": 0, **fields}
+    return CallTally(state=state, count=count, **values)  # type: ignore[arg-type]
 
 
 def test_calls_of_the_ledger_and_counters_of_files_come_together() -> None:
@@ -69,10 +68,10 @@ def test_calls_of_the_ledger_and_counters_of_files_come_together() -> None:
 
 def test_channels_and_versions_are_kept_apart() -> None:
     """What a hook tells is another source than the transcript, and a new version another reader's matter."""
-    calls = [_tally(ShownState.CANNOT_RECORD), _tally(ShownState.IDS, is_from_hook=True, shown=2)]
+    calls = [_tally(ShownState.CANNOT_RECORD), _tally(ShownState.IDS, client="claude-code-hooks", shown=2)]
     cursors = [
         cursor_at(10, skipped=(("version.2.1.0", 3), ("version.2.2.0", 9))),
-        cursor_at(10, path=f"{HOOK_PATH}x"),
+        cursor_at(10, client="claude-code-hooks"),
     ]
     parts = [
         (part.channel, part.client_version, part.recalls, part.files) for part in summarise_coverage(calls, cursors)

@@ -6,7 +6,7 @@ import apsw
 from sidecar.adapters.sqlite import evidence
 from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_value
 from sidecar.adapters.sqlite.values import from_us
-from sidecar.domain.coverage import HOOK_PATH, CallTally, ClientCoverage, summarise_coverage
+from sidecar.domain.coverage import HOOK_SUFFIX, CallTally, ClientCoverage, summarise_coverage
 from sidecar.domain.evidence import (
     SessionCoverage,
     SessionRecall,
@@ -38,26 +38,26 @@ def clients(connection: apsw.Connection, owner: str, client: str) -> list[Client
     """See `EvidenceStore.coverage`."""
     rows = fetch_all(
         connection,
-        "SELECT e.client, e.client_version, substr(c.call_id, 1, ?4) = ?3, c.state, c.reason, count(*), "
+        "SELECT e.client, e.client_version, c.state, c.reason, count(*), "
         # Ids stand with one space between them.
         "sum(iif(c.memory_ids = '', 0, 1 + length(c.memory_ids) - length(replace(c.memory_ids, ' ', '')))) "
         "FROM evidence_sessions e JOIN evidence_calls c ON c.thread = e.id "
-        "WHERE e.owner = ?1 AND (?2 = '' OR e.client = ?2) AND c.kind = ?5 GROUP BY 1, 2, 3, 4, 5",
-        (owner, client, HOOK_PATH, len(HOOK_PATH), CallKind.RECALL),
+        "WHERE e.owner = ?1 AND (?2 = '' OR e.client IN (?2, ?3)) AND c.kind = ?4 GROUP BY 1, 2, 3, 4",
+        (owner, client, client + HOOK_SUFFIX, CallKind.RECALL),
     )
     calls = [
         CallTally(
             client=row[0],
             client_version=row[1],
-            is_from_hook=bool(row[2]),
-            state=ShownState(row[3]),
-            reason=UnknownReason(row[4]) if row[4] else None,
-            count=row[5],
-            shown=row[6],
+            state=ShownState(row[2]),
+            reason=UnknownReason(row[3]) if row[3] else None,
+            count=row[4],
+            shown=row[5],
         )
         for row in rows
     ]
-    return summarise_coverage(calls, evidence.cursors(connection, owner, client))
+    names = (client, client + HOOK_SUFFIX) if client else ("",)
+    return summarise_coverage(calls, [one for name in names for one in evidence.cursors(connection, owner, name)])
 
 
 def session_recalls(connection: apsw.Connection, owner: str, client: str, session: str) -> list[SessionRecall]:
