@@ -4,6 +4,7 @@ Calls are seen, results are not: Cursor writes none. So of every recall it is sa
 recorded, which is not the same as that it showed nothing.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -39,6 +40,8 @@ _TIMESTAMP: Final = re.compile(r"\s*<timestamp>[^<]*</timestamp>\s*")
 # What Cursor writes as if the user had said it: lists of tools, open files, rules, attached skills, reminders.
 _CLIENT_TEXT: Final = re.compile(r"\s*<[a-z][a-z0-9_-]*>")
 _REDACTED: Final = "[REDACTED]"
+# More of a text is neither kept nor needed to know it again, and copies of it would take a lot of memory.
+_MAX_TEXT_CHARACTERS: Final = 1 << 18
 
 Named = tuple[str, EvidencePayload]
 """An event's id and what happened."""
@@ -111,7 +114,7 @@ def _read_record(record: JsonObject, context: TranscriptContext, turns: Turns) -
 def _read_prompt(blocks: list[JsonObject], context: TranscriptContext, turns: Turns) -> tuple[LineReading, Turns]:
     unknown = next((kind for block in blocks if (kind := text_field(block, "type")) not in ("text", "image")), None)
     unrecognised = "" if unknown is None else f"block:{unknown}"
-    raw = "\n".join(text_field(block, "text") for block in blocks)
+    raw = "\n".join(text_field(block, "text")[:_MAX_TEXT_CHARACTERS] for block in blocks)[:_MAX_TEXT_CHARACTERS]
     text = spoken_prompt(raw)
     if not text:
         return LineReading(skipped="client_text" if raw.strip() else "silent_block", unrecognised=unrecognised), turns
@@ -132,7 +135,7 @@ def spoken_prompt(raw: str) -> str:
 def _read_block(block: JsonObject, context: TranscriptContext, turns: Turns) -> tuple[list[Named], Turns]:
     kind = text_field(block, "type")
     if kind == "text":
-        text = text_field(block, "text").strip()
+        text = text_field(block, "text")[:_MAX_TEXT_CHARACTERS].strip()
         # Cursor writes this in place of what the model thought, also at the end of a text.
         text = text.removesuffix(_REDACTED).strip()
         return ([name_text(context, turns, SliceKind.AGENT_TEXT, text)] if text else []), turns
@@ -158,8 +161,8 @@ def _place(context: TranscriptContext, turns: Turns) -> tuple[str, str, str]:
 
 
 def _whole(arguments: JsonObject) -> str:
-    """Return arguments as one text that the order of their keys does not change."""
+    """Return what stands for all of the arguments, and what the order of their keys does not change."""
     try:
-        return orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS).decode()
+        return hashlib.blake2b(orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS), digest_size=8).hexdigest()
     except orjson.JSONEncodeError:
         return render_input(arguments)

@@ -24,7 +24,7 @@ _MAX_CUT_BYTES = 6_000
 _FILE_BYTES = 2 << 30
 _LINE_OVER_LIMIT_BYTES = 512 << 20
 # Just below the limit, and with a letter that makes Python take four bytes for each.
-_LINE_WITHIN_LIMIT_BYTES = 47 << 20
+_LINE_WITHIN_LIMIT_BYTES = 31 << 20
 _OLD_FILES = 15_000
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
