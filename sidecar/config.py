@@ -248,7 +248,9 @@ class Settings:
 
     # --- watching transcripts
     watcher: bool = _setting(default=True, description="Whether transcripts of clients are read for evidence.")
-    watch_clients: str = _setting("claude-code,codex", "Clients whose transcripts are read, separated by commas.")
+    watch_clients: str = _setting(
+        "claude-code,codex,cursor", "Clients whose transcripts are read, separated by commas."
+    )
     claude_config_dir: str = _setting("", "Claude Code's folder; empty means CLAUDE_CONFIG_DIR, else `~/.claude`.")
     codex_home: str = _setting("", "Codex's folder; empty means CODEX_HOME, else `~/.codex`.")
 
@@ -293,6 +295,12 @@ def load_settings(
         setting = _known(name, source="flags")
         values[name] = setting.accept(given, source=setting.flag)
     return Settings(home=folder.home, **values)  # type: ignore[arg-type]  # each was checked against its field's type
+
+
+def client_environment(settings: Settings) -> dict[str, str]:
+    """Return the variables by which the clients' own folders are found, those that a setting decides."""
+    folders = {"CLAUDE_CONFIG_DIR": settings.claude_config_dir, "CODEX_HOME": settings.codex_home}
+    return {name: folder for name, folder in folders.items() if folder}
 
 
 def unknown_variables(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ from sidecar.domain.evidence import (
 )
 
 CLIENT: Final = "claude-code"
-PARSER_VERSION: Final = 1
+PARSER_VERSION: Final = 2
 
 _SILENT_BLOCKS: Final = frozenset(
     {"thinking", "redacted_thinking", "image", "document", "server_tool_use", "web_search_tool_result", "fallback"}
@@ -64,6 +64,7 @@ def read_line(line: bytes, context: TranscriptContext, project_of: ProjectFinder
         # A problem of the line weighs more than a record that has nothing to say.
         skipped=decoded.problem or reasons[0] or None,
         unrecognised=next((reading.unrecognised for reading in readings if reading.unrecognised), ""),
+        client_version=next(filter(None, map(_version, reversed(decoded.records))), ""),
     )
 
 
@@ -103,8 +104,12 @@ def _thread(record: JsonObject, context: TranscriptContext, project_of: ProjectF
         session=identifier_field(record, "sessionId") or context.session,
         agent_id=agent_id,
         project=project_of(text_field(record, "cwd")),
-        client_version=identifier_field(record, "version")[:_MAX_VERSION_CHARACTERS],
+        client_version=_version(record),
     )
+
+
+def _version(record: JsonObject) -> str:
+    return identifier_field(record, "version")[:_MAX_VERSION_CHARACTERS]
 
 
 def _read_message(record: JsonObject, message: JsonObject, thread: SessionThread) -> LineReading:

@@ -53,6 +53,7 @@ def read_line(line: bytes, context: TranscriptContext, state: str, project_of: P
         skipped=decoded.problem or (reasons[0] if reasons else None),
         unrecognised=next((reading.unrecognised for reading in readings if reading.unrecognised), ""),
         state=state,
+        client_version=next((reading.client_version for reading in reversed(readings) if reading.client_version), ""),
     )
 
 
@@ -76,6 +77,7 @@ def _read_record(record: JsonObject, context: TranscriptContext, state: str, pro
         skipped=fold.skipped or (None if fold.events else _SILENT),
         unrecognised=fold.unrecognised,
         state=fold.state.to_text(),
+        client_version=fold.state.version,
     )
 
 

@@ -3,6 +3,7 @@
 Ids and names only, never words of the conversation. Everything is bounded, so that the state always fits.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -162,10 +163,16 @@ class RolloutState:
             **({"has_recalled": True} if self.has_recalled else {}),
             **({"reported": self.reported} if self.reported else {}),
         }
-        return orjson.dumps(value)
+        try:
+            return orjson.dumps(value)
+        except orjson.JSONEncodeError:
+            # Lone surrogates, of which the sidecar's store takes none either.
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def _read(value: JsonObject) -> RolloutState:
+def _read(value: object) -> RolloutState:
+    if not isinstance(value, Mapping):
+        raise TypeError(value)
     thread, origin, session, agent_id, version, turn = map(str, _list(value, "head"))
     return RolloutState(
         thread=thread,

@@ -107,7 +107,7 @@ class Catalog:
                 file,
                 self._plugin,
                 project_of=self._project_of,
-                cursor=self._cursor_of(file),
+                cursor=self.cursor_of(file),
                 limits=self._limits,
             )
         self._tails[str(file.path)] = tail
@@ -133,13 +133,7 @@ class Catalog:
         entry.retry_at = self._now() + wait_s
         self._tails.pop(str(file.path), None)
 
-    def _is_too_old(self, found: FoundFile) -> bool:
-        if found.state.mtime_ns >= self._oldest_mtime_ns:
-            return False
-        # Finding the place in a compressed file takes reading all before it, and nothing is added to an old one.
-        return is_compressed(found.file.path) or self._cursor_of(found.file, found.state) is None
-
-    def _cursor_of(self, file: TranscriptFile, state: FileState | None = None) -> TranscriptCursor | None:
+    def cursor_of(self, file: TranscriptFile, state: FileState | None = None) -> TranscriptCursor | None:
         """Return the file's cursor; that of its former path if it was moved or compressed."""
         own = self._cursors.get(path_key(file.path))
         if own is not None:
@@ -154,3 +148,9 @@ class Catalog:
         if former is None or Path(former).exists():
             return None
         return self._cursors[former]
+
+    def _is_too_old(self, found: FoundFile) -> bool:
+        if found.state.mtime_ns >= self._oldest_mtime_ns:
+            return False
+        # Finding the place in a compressed file takes reading all before it, and nothing is added to an old one.
+        return is_compressed(found.file.path) or self.cursor_of(found.file, found.state) is None

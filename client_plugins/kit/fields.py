@@ -1,4 +1,4 @@
-"""Takes values out of records of others: every field is optional and may be of any type. Knows no client."""
+"""Takes values out of a transcript's records. Every field is optional and may be wrong; nothing here ever fails."""
 
 import hashlib
 import re
@@ -8,9 +8,11 @@ from typing import Final
 
 from client_plugins.kit.json_line import JsonObject
 
+UNKNOWN_TIME: Final = datetime.fromtimestamp(0, UTC)
+"""Of a record that does not say when: the same at every reading."""
+
 # Ids go into keys and logs; what does not look like one is not used as one.
 _IDENTIFIER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\-]{0,199}")
-_UNKNOWN_TIME: Final = datetime.fromtimestamp(0, UTC)
 
 
 def text_field(record: JsonObject, key: str) -> str:
@@ -36,15 +38,16 @@ def as_identifier(value: str) -> str:
     return value if not value or _IDENTIFIER.fullmatch(value) else f"odd-{digest(value)}"
 
 
-def digest(text: str) -> str:
-    """Return 16 hexadecimal digits that stand for a text."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+def digest(*texts: str) -> str:
+    """Return 16 hexadecimal digits that stand for one text, or for several in their order."""
+    whole = "\x1f".join(texts)
+    return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def recorded_at(record: JsonObject) -> datetime:
-    """Return the record's time, UTC; 1970 if it does not say, so that every reading gives the same."""
+    """Return the record's time, UTC; `UNKNOWN_TIME` if it does not say, so that every reading gives the same."""
     try:
         at = datetime.fromisoformat(text_field(record, "timestamp"))
         return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        return _UNKNOWN_TIME
+        return UNKNOWN_TIME

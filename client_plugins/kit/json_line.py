@@ -21,6 +21,8 @@ _COUNTED_FROM_BYTES: Final = 1 << 20
 # About 100 bytes of memory each: what one line may cost besides its text.
 _MAX_VALUES: Final = 1_000_000
 _MAX_DIGITS: Final = 4_000
+# The slow way holds a text several times over, of four bytes a letter.
+_MAX_LENIENT_BYTES: Final = 16 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _NOTHING: Final = b" \t\r\n\0"
 
@@ -38,17 +40,26 @@ def decode_line(line: bytes) -> DecodedLine:
 
     A byte order mark, CR, NUL, bytes that are no UTF-8, NaN, infinities and lone surrogates are tolerated.
     """
-    content = line.removeprefix(_BYTE_ORDER_MARK).strip(_NOTHING)
+    content = _content_of(line)
     if not content:
         return DecodedLine((), BLANK)
-    if len(content) > _COUNTED_FROM_BYTES and sum(map(content.count, (b",", b"[", b"{"))) > _MAX_VALUES:
+    if len(content) > _COUNTED_FROM_BYTES and sum(map(line.count, (b",", b"[", b"{"))) > _MAX_VALUES:
         return DecodedLine((), TOO_COMPLEX)
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError:
+        if len(content) > _MAX_LENIENT_BYTES:
+            return DecodedLine((), NOT_JSON)
         # Strict and fast did not do; the slow way takes what JavaScript and accidents write.
-        return _decode_leniently(content.decode("utf-8", "replace").replace("\0", " "))
+        return _decode_leniently(str(content, "utf-8", "replace").replace("\0", " "))
     return DecodedLine((value,)) if isinstance(value, dict) else DecodedLine((), NOT_AN_OBJECT)
+
+
+def _content_of(line: bytes) -> memoryview:
+    """Return the line without what surrounds it; not as a copy that is held beside it, since lines may be long."""
+    end = len(line.rstrip(_NOTHING))
+    begin = len(line) - len(line.removeprefix(_BYTE_ORDER_MARK).lstrip(_NOTHING))
+    return memoryview(line)[begin:end]
 
 
 def _decode_leniently(text: str) -> DecodedLine:

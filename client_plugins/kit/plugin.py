@@ -7,6 +7,7 @@ files and keeps nothing itself: reading, resuming, sending and carrying its stat
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -21,6 +22,7 @@ ENTRY_POINT_GROUP: Final = "memory_sidecar.clients"
 _BUILT_IN: Final = {
     "claude-code": "client_plugins.claude_code:PLUGIN",
     "codex": "client_plugins.codex:PLUGIN",
+    "cursor": "client_plugins.cursor:PLUGIN",
 }
 
 log = logging.getLogger(__name__)
@@ -28,15 +30,20 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TranscriptContext:
-    """What is known of a line from the path of its file alone.
+    """What is known of a line from its file alone: its path, and when it was last written.
 
     Attributes:
         session: The client's session id as the path tells it; the record's own goes before it.
         agent_id: Of the sub-agent whose file it is; empty for a session's main file.
+        form: Which of its forms a transcript has, for a client that has several; the plugin's own word.
+        written_at: When the file was last written, UTC; filled in by the kit. For clients whose records hold no time;
+            no id may depend on it, since it changes.
     """
 
     session: str
     agent_id: str = ""
+    form: str = ""
+    written_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +56,14 @@ class LineReading:
         unrecognised: The name of a kind of record that this reader does not know; empty if it knew everything.
         state: What the reader wants to know again at the next line, in a form of its own; at most
             `MAX_READER_STATE_BYTES`. Larger ones are dropped and counted.
+        client_version: Of the client that wrote the line, also where it gives no events; empty if it does not say.
     """
 
     events: tuple[EvidenceEvent, ...] = ()
     skipped: str | None = None
     unrecognised: str = ""
     state: str = ""
+    client_version: str = ""
 
     @property
     def recognised(self) -> bool:

@@ -52,13 +52,14 @@ def resolved_roots(plugin: ClientPlugin, environment: Mapping[str, str]) -> list
     return [WatchedRoot(plugin, path) for path in paths]
 
 
-def find_transcripts(root: WatchedRoot, is_settled: IsSettled) -> Iterator[FoundFile]:
+def find_transcripts(root: WatchedRoot, is_settled: IsSettled, *, begin: tuple[str, ...] = ()) -> Iterator[FoundFile]:
     """Give the transcripts below a root that are not settled. What vanishes or cannot be read is passed over.
 
     Args:
+        begin: Folder below the root, in parts, to look into alone.
         is_settled: Asked for each regular file by path and `stat`, before anything is made of it: there may be many.
     """
-    pending: list[tuple[str, ...]] = [()]
+    pending: list[tuple[str, ...]] = [begin]
     count = 0
     while pending:
         parts = pending.pop()

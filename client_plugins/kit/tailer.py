@@ -57,7 +57,8 @@ class TailLimits:
         batch_text_bytes: Of the events' texts, so that a batch fits into one message.
     """
 
-    line_bytes: int = 64 << 20
+    # Real ones have 18 MiB at most; as texts, one takes up to nine times as much for a moment.
+    line_bytes: int = 32 << 20
     batch_events: int = 500
     batch_text_bytes: int = 1 << 20
     batch_lines: int = 5_000
@@ -127,8 +128,9 @@ class _Filling:
         """Take in a line of `length` bytes."""
         before = self.position
         coverage = before.coverage.copy()
-        coverage.add(reading)
-        self.marks.append(_Mark(before.offset + length, line_hash, before.lines_read + 1, coverage, reading.state))
+        lines_read = before.lines_read + 1
+        coverage.add(reading, line_number=lines_read)
+        self.marks.append(_Mark(before.offset + length, line_hash, lines_read, coverage, reading.state))
         self.events.extend(reading.events)
         self._weight_bytes += sum(map(_weight_bytes, reading.events))
 
@@ -176,7 +178,7 @@ class TranscriptTail:
             self._find_place(file, state)
             if not self._has_line(file, state):
                 return None
-            filling = self._fill(file)
+            filling = self._fill(file, replace(self.file.context, written_at=state.written_at))
         if filling.position.offset == self.offset:
             return None
         self._pending = filling
@@ -217,13 +219,13 @@ class TranscriptTail:
         self._barren = range(self.offset, file.tell())
         return False
 
-    def _fill(self, file: BinaryIO) -> _Filling:
+    def _fill(self, file: BinaryIO, context: TranscriptContext) -> _Filling:
         filling = _Filling(self._limits, self._marks[-1])
         file.seek(self.offset)
         while not filling.is_full:
             line = file.readline(self._limits.line_bytes + 1)
             if line.endswith(b"\n"):
-                reading = self._read(line, filling.position.state)
+                reading = self._read(line, context, filling.position.state)
                 if not filling.has_room_for(reading):
                     break
                 filling.add(reading, length=len(line), line_hash=hash_line(line))
@@ -237,9 +239,9 @@ class TranscriptTail:
             filling.add(reading, length=len(line) + more, line_hash=line_hash)
         return filling
 
-    def _read(self, line: bytes, state: str) -> LineReading:
+    def _read(self, line: bytes, context: TranscriptContext, state: str) -> LineReading:
         try:
-            reading = self._plugin.read_line(line, self.file.context, state, self._project_of)
+            reading = self._plugin.read_line(line, context, state, self._project_of)
         except Exception:  # noqa: BLE001 - a fault in a reader, perhaps someone else's, costs this line only; counted.
             # No traceback: its last line may quote the transcript.
             log.warning("reader failed on a line", extra={"client": self._plugin.name, "file": self.file.path.name})

@@ -10,6 +10,7 @@ from sidecar.domain.text import normalise
 
 _CUT_MARK: Final = "…"
 _MAX_VALUE_CHARACTERS: Final = 2_000
+_MAX_VALUE_BYTES: Final = 4 * (_MAX_VALUE_CHARACTERS + 1)
 _MAX_KEYS: Final = 40
 
 
@@ -36,7 +37,8 @@ def _render_value(value: object) -> str:
     if isinstance(value, str):
         return cut(value, _MAX_VALUE_CHARACTERS)
     try:
-        return cut(orjson.dumps(value).decode(), _MAX_VALUE_CHARACTERS)
+        # Cut before it is decoded: as text it would take up to four times as much.
+        return cut(orjson.dumps(value)[:_MAX_VALUE_BYTES].decode("utf-8", "ignore"), _MAX_VALUE_CHARACTERS)
     except orjson.JSONEncodeError:
         # Deeper than any tool's input, lone surrogates inside, or a number beyond 64 bits.
         return f"({type(value).__name__})"

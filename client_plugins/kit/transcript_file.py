@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -49,6 +50,14 @@ class FileState:
         """Return the state from what `stat` returned."""
         file_id = f"{status.st_dev}:{status.st_ino}" if status.st_ino else "unknown"
         return cls(file_id, status.st_size, status.st_mtime_ns, status.st_ino)
+
+    @property
+    def written_at(self) -> datetime | None:
+        """When the file was last written, UTC; None if the disk says something that is no time."""
+        try:
+            return datetime.fromtimestamp(self.mtime_ns / 1e9, UTC)
+        except (ValueError, OverflowError, OSError):
+            return None
 
     def is_still(self, status: os.stat_result) -> bool:
         """Tell whether the file looks the same by what `stat` returned."""

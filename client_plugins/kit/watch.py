@@ -56,6 +56,9 @@ _ROOT_CHECK_S: Final = 2.0
 # Where only scans tell of changes, they may take this part of one core.
 _POLLING_SHARE: Final = 0.02
 _MIN_POLL_S: Final = 2.0
+# Where events tell of them, scans only make sure, and thousands of folders must not keep a laptop awake.
+_SCANNING_SHARE: Final = 0.005
+_MAX_SCAN_INTERVAL_S: Final = 300.0
 _DAY_NS: Final = 86_400 * 10**9
 
 log = logging.getLogger(__name__)
@@ -66,7 +69,7 @@ class WatchSettings:
     """How the watch goes about it.
 
     Attributes:
-        scan_interval_s: Between scans that find what no event told of.
+        scan_interval_s: Between scans that find what no event told of; longer where there are very many files.
         debounce_s: After an event; clients write a turn in several appends, and waiting merges them into one read.
         max_age_days: Transcripts that were last written before are not read when first met.
         make_observer: Makes what watches folders.
@@ -193,6 +196,8 @@ class Watch:
         interval_s = self._settings.scan_interval_s
         if watching is Watching.OFF:
             interval_s = min(interval_s, max(_MIN_POLL_S, self._scan_cost_s / _POLLING_SHARE))
+        else:
+            interval_s = max(interval_s, min(_MAX_SCAN_INTERVAL_S, self._scan_cost_s / _SCANNING_SHARE))
         return time.monotonic() + interval_s
 
     def _find_roots(self) -> None:

@@ -22,6 +22,7 @@ from sidecar.cli import (
     graph,
     health,
     importing_command,
+    ingesting,
     lifecycle,
     reading,
     status,
@@ -85,6 +86,7 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[..., None]], ...]] = (
     (_RUNNING, "restart", lifecycle.restart),
     (_RUNNING, "mcp", lifecycle.mcp),
     (_RUNNING, "hook", lifecycle.hook),
+    (_SHOWING, "ingest", ingesting.ingest),
     (_SHOWING, "sessions", status.sessions),
     (_SHOWING, "files", activity.files),
 )

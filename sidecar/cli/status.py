@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -9,19 +10,24 @@ import typer
 from sidecar.api.plain import plain, short_name
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
-from sidecar.cli import rendering, session_view
+from sidecar.cli import coverage_view, rendering, session_view
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.output import Output
+from sidecar.domain.display import one_line
 
 if TYPE_CHECKING:
     from sidecar.client import Sidecar
 
 _STATE: Final = admin.PartState.DESCRIPTOR
+# A table of eight columns has to fit into 80 characters; `--json` has everything whole.
+_AGENT_CHARACTERS: Final = 4
+_PROJECT_CHARACTERS: Final = 10
 _NO_SESSIONS: Final = (
     "No session has been seen yet. They appear when transcripts are read: Claude Code's in the folder `projects` of "
     "CLAUDE_CONFIG_DIR, else of ~/.claude, unless the setting `claude_config_dir` names another; Codex's in the "
-    "folders `sessions` and `archived_sessions` of CODEX_HOME, else of ~/.codex, unless the setting `codex_home` does. "
-    "`sidecar status` tells whether the watcher runs."
+    "folders `sessions` and `archived_sessions` of CODEX_HOME, else of ~/.codex, unless the setting `codex_home` does; "
+    "Cursor's below ~/.cursor/projects. `sidecar status` tells whether the watcher runs, and `sidecar ingest` reads "
+    "transcripts that are older than the watcher looks back."
 )
 
 
@@ -32,10 +38,11 @@ def status(context: typer.Context, *, home: HomeOption = None, as_json: JsonOpti
     call = Invocation.of(context, home, is_json=as_json)
     with call.sidecar(start=False) as sidecar:
         answer = sidecar.get_status()
+        coverage = sidecar.get_coverage(evidence.GetCoverageRequest())
     if call.output.is_json:
-        call.output.document(plain(answer))
+        call.output.document({**plain(answer), "coverage": plain(coverage)["clients"]})
     else:
-        _show_status(call.output, answer)
+        _show_status(call.output, answer, coverage)
     unknown = rendering.unknown_variables(unknown_variables(os.environ))
     if unknown:
         call.output.note(f"Note: {unknown}")
@@ -78,29 +85,30 @@ def _show_sessions(output: Output, sidecar: "Sidecar", limit: int) -> None:
         output.note(_NO_SESSIONS)
         return
     short = session_view.short_ids(coverage.thread.session for coverage in answer.sessions)
-    columns = ("session", "last seen", "client", "project", "recalls", "shown", "used", "not read")
-    output.table(columns, [_session_row(coverage, short) for coverage in answer.sessions])
+    now = datetime.now(UTC)
+    columns = ("session", "ago", "client", "project", "recalls", "shown", "used", "unknown")
+    output.table(columns, [_session_row(coverage, short, now) for coverage in answer.sessions])
     output.note("`sidecar sessions ID` shows the recalls of one.")
 
 
-def _session_row(coverage: evidence.SessionCoverage, short: Mapping[str, str]) -> tuple[str, ...]:
+def _session_row(coverage: evidence.SessionCoverage, short: Mapping[str, str], now: datetime) -> tuple[str, ...]:
     thread = coverage.thread
-    unread = [f"{count} {reason}" for reason, count in sorted(coverage.unknown.items())]
+    unread = dict(coverage.unknown)
     if coverage.cannot_record:
-        unread.append(f"{coverage.cannot_record} cannot record")
+        unread["cannot record"] = coverage.cannot_record
     return (
-        short[thread.session] + (f" ({thread.agent_id})" if thread.agent_id else ""),
-        coverage.last_seen_time.ToDatetime().strftime("%Y-%m-%d %H:%M"),
+        short[thread.session] + (f" ({thread.agent_id[:_AGENT_CHARACTERS]})" if thread.agent_id else ""),
+        rendering.age((now - coverage.last_seen_time.ToDatetime(tzinfo=UTC)).total_seconds()),
         thread.client,
-        thread.project or "-",
+        one_line(thread.project, limit=_PROJECT_CHARACTERS) or "-",
         str(coverage.recalls),
         str(coverage.shown),
         str(coverage.used),
-        ", ".join(unread) or "-",
+        coverage_view.reasons(unread) or "-",
     )
 
 
-def _show_status(output: Output, answer: admin.GetStatusResponse) -> None:
+def _show_status(output: Output, answer: admin.GetStatusResponse, coverage: evidence.GetCoverageResponse) -> None:
     embedder, index, queue = answer.embedder, answer.index, answer.queue
     watcher, storage = answer.watcher, answer.storage
     uptime = rendering.age(answer.uptime.ToTimedelta().total_seconds())
@@ -116,9 +124,11 @@ def _show_status(output: Output, answer: admin.GetStatusResponse) -> None:
         ("language model", rendering.language_model(answer.language_model)),
         ("storage", f"{storage.engine}, {database} + journal {journal}, {free} free"),
     ]
-    output.table(("part", "state"), rows)
+    output.table(("part", "state"), [*rows, *coverage_view.rows(coverage.clients)])
     for problem in answer.problems:
         output.line(f"Problem: {problem}", style="yellow")
+    for warning in coverage_view.warnings(coverage.clients):
+        output.line(f"Not all could be read: {warning}.", style="yellow")
     for job in queue.parked_jobs:
         output.line(
             f"Given up: {job.memory_id} after {rendering.counted(job.attempts, 'attempt')}: {job.reason}",

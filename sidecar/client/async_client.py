@@ -268,6 +268,12 @@ class AsyncSidecar:
         """Tell what each recall of a session showed."""
         return await self._call(methods.GET_SESSION, request, deadline_s)
 
+    async def get_coverage(
+        self, request: evidence.GetCoverageRequest, *, deadline_s: float | None = None
+    ) -> evidence.GetCoverageResponse:
+        """Tell how much of each client's sessions could be read."""
+        return await self._call(methods.GET_COVERAGE, request, deadline_s)
+
     async def get_status(
         self, request: admin.GetStatusRequest | None = None, *, deadline_s: float | None = None
     ) -> admin.GetStatusResponse:

@@ -92,6 +92,7 @@ LIST_CURSORS: Final = Method("EvidenceService", evidence.ListCursorsRequest, evi
 LIST_SESSIONS: Final = Method("EvidenceService", evidence.ListSessionsRequest, evidence.ListSessionsResponse)
 REQUEST_READING: Final = Method("EvidenceService", evidence.RequestReadingRequest, evidence.RequestReadingResponse)
 GET_SESSION: Final = Method("EvidenceService", evidence.GetSessionRequest, evidence.GetSessionResponse)
+GET_COVERAGE: Final = Method("EvidenceService", evidence.GetCoverageRequest, evidence.GetCoverageResponse)
 STREAM_EVIDENCE_PATH: Final = "/sidecar.api.v1.EvidenceService/StreamEvidence"
 WATCH_READING_REQUESTS_PATH: Final = "/sidecar.api.v1.EvidenceService/WatchReadingRequests"
 GET_STATUS: Final = Method("AdminService", admin.GetStatusRequest, admin.GetStatusResponse)

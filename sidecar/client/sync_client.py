@@ -265,6 +265,12 @@ class Sidecar:
         """Tell what each recall of a session showed."""
         return self._call(methods.GET_SESSION, request, deadline_s)
 
+    def get_coverage(
+        self, request: evidence.GetCoverageRequest, *, deadline_s: float | None = None
+    ) -> evidence.GetCoverageResponse:
+        """Tell how much of each client's sessions could be read."""
+        return self._call(methods.GET_COVERAGE, request, deadline_s)
+
     def get_status(
         self, request: admin.GetStatusRequest | None = None, *, deadline_s: float | None = None
     ) -> admin.GetStatusResponse:

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sidecar.domain.coverage import ClientCoverage
 from sidecar.domain.evidence import (
     BatchOutcome,
     EvidenceBatch,
@@ -367,6 +368,10 @@ class EvidenceStore(Protocol):
 
     async def session_recalls(self, owner: str, client: str, session: str) -> list[SessionRecall]:
         """Return the recalls of a session and its sub-agents, in the order in which they were first reported."""
+        ...
+
+    async def coverage(self, owner: str, client: str) -> list[ClientCoverage]:
+        """Return how much of a client's sessions could be read; of all clients' for an empty name."""
         ...
 
     async def usage_events(self, owner: str, memory_id: str) -> list[UsageEvent]:

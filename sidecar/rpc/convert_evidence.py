@@ -3,6 +3,7 @@
 from typing import Final
 
 from sidecar.api.v1 import evidence_service_pb2 as pb
+from sidecar.domain.coverage import ClientCoverage
 from sidecar.domain.evidence import (
     BatchOutcome,
     EvidenceBatch,
@@ -110,6 +111,28 @@ def coverage(value: SessionCoverage) -> pb.SessionCoverage:
         unknown=dict(value.unknown),
         used=value.used,
         waiting_jobs=value.waiting_jobs,
+    )
+
+
+def client_coverage(value: ClientCoverage) -> pb.ClientCoverage:
+    """Return what could be read of a client as a message."""
+    return pb.ClientCoverage(
+        client=value.client,
+        channel=value.channel,
+        client_version=value.client_version,
+        files=value.files,
+        lines=value.lines,
+        calls=value.calls,
+        results=value.results,
+        recalls=value.recalls,
+        with_memories=value.with_memories,
+        shown=value.shown,
+        nothing_shown=value.nothing_shown,
+        cannot_record=value.cannot_record,
+        unknown=dict(value.unknown),
+        skipped=dict(value.skipped),
+        unrecognised=dict(value.unrecognised),
+        warnings=value.warnings,
     )
 
 

@@ -82,3 +82,12 @@ class EvidenceServicer(evidence_service_pb2_grpc.EvidenceServiceServicer):
                         client=one.client, transcript_path=one.transcript_path, session=one.session
                     )
                 )
+
+    async def GetCoverage(
+        self,
+        request: pb.GetCoverageRequest,
+        context: grpc.aio.ServicerContext[pb.GetCoverageRequest, pb.GetCoverageResponse],
+    ) -> pb.GetCoverageResponse:
+        """Tells how much of each client's sessions could be read."""
+        coverage = await self._collect.coverage(current_owner(), request.client)
+        return pb.GetCoverageResponse(clients=[convert_evidence.client_coverage(part) for part in coverage])

@@ -17,7 +17,7 @@ from sidecar.adapters.sqlite.store import SqliteStore
 from sidecar.adapters.system_clock import SystemClock
 from sidecar.client.endpoint import DataFolder
 from sidecar.client.isolation import isolated_environment, isolated_python
-from sidecar.config import Settings
+from sidecar.config import Settings, client_environment
 from sidecar.ports import Embedder, LanguageModel
 from sidecar.rpc.admin_service import AdminServicer, Identity
 from sidecar.rpc.evidence_service import EvidenceServicer
@@ -48,8 +48,6 @@ from sidecar.use_cases.request_reading import RequestReading
 from sidecar.use_cases.semantic_index import SemanticIndex
 
 _WATCHER_LOG: Final = "watcher.log"
-_CLAUDE_CONFIG: Final = "CLAUDE_CONFIG_DIR"
-_CODEX_HOME: Final = "CODEX_HOME"
 # Its clients lose their connection at every stop, and gRPC would fill the watcher's log with that.
 _QUIET_GRPC: Final = {"GRPC_VERBOSITY": "ERROR"}
 
@@ -231,11 +229,7 @@ def watched_clients(settings: Settings) -> tuple[str, ...]:
 def _watcher(settings: Settings, folder: DataFolder) -> SupervisedChild:
     command = [*isolated_python(), "-m", "client_plugins.kit.watcher", "--home", str(folder.home)]
     command += ["--clients", *watched_clients(settings)]
-    environment = dict(_QUIET_GRPC)
-    if settings.claude_config_dir:
-        environment[_CLAUDE_CONFIG] = settings.claude_config_dir
-    if settings.codex_home:
-        environment[_CODEX_HOME] = settings.codex_home
+    environment = {**_QUIET_GRPC, **client_environment(settings)}
     return SupervisedChild("watcher", command, log_path=folder.log_folder / _WATCHER_LOG, environment=environment)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from sidecar.domain.coverage import ClientCoverage
 from sidecar.domain.evidence import (
     MAX_READER_STATE_BYTES,
     MAX_SLICE_CHARACTERS,
@@ -76,6 +77,10 @@ class CollectEvidence:
         if not client or not session:
             raise InvalidInputError("session", session, "a client and a session id; `sidecar sessions` lists them")
         return await self._evidence.session_recalls(owner, client, session)
+
+    async def coverage(self, owner: str, client: str) -> list[ClientCoverage]:
+        """Return how much of each client's sessions could be read, by client, channel and version."""
+        return await self._evidence.coverage(owner, client)
 
     def _clean_all(self, events: Sequence[EvidenceEvent]) -> tuple[EvidenceEvent, ...]:
         return tuple(self._clean(event) for event in events)

@@ -558,6 +558,33 @@ async def test_cursor_moves_with_its_batch_and_never_back_in_the_same_file(store
     assert await store.cursors("bob", CLIENT) == []
 
 
+# --- coverage ---
+
+
+async def test_coverage_counts_recalls_once_by_client_version_and_channel(store: Store) -> None:
+    """How many there were, what they showed and why some are unknown; what hooks told stands apart."""
+    memory_id = await add(store, "a")
+    versioned = replace(THREAD, client_version="2.1.197")
+    cursor = cursor_at(100, skipped=(("unrecognised.odd", 2), ("version.2.1.197", 9)))
+    events = (
+        *recall_events("call-1", ids(memory_id), thread=versioned),
+        *recall_events("call-2", Shown(ShownState.NOTHING), thread=versioned),
+        *recall_events("call-3", Shown(ShownState.UNKNOWN, reason=UnknownReason.SPILLED), thread=versioned),
+        event(RecallCalled("call-4", "recall"), thread=versioned),
+        *recall_events("call-1", ids(memory_id), thread=replace(versioned, client=f"{CLIENT}-hooks")),
+    )
+    for _ in range(2):
+        await store.apply_batch(OWNER, replace(batch(*events), cursor=cursor), at=NOW)
+    hook, transcript = await store.coverage(OWNER, CLIENT)
+    assert (hook.channel, hook.recalls, hook.shown) == ("hook", 1, 1)
+    assert (transcript.channel, transcript.client_version) == ("transcript", "2.1.197")
+    assert (transcript.recalls, transcript.with_memories, transcript.shown, transcript.nothing_shown) == (4, 1, 1, 1)
+    assert transcript.unknown == (("no_result", 1), ("spilled", 1))
+    assert (transcript.files, transcript.lines, transcript.unrecognised) == (1, 10, (("odd", 2),))
+    assert await store.coverage(OWNER, "") == [hook, transcript]
+    assert await store.coverage(OWNER, "codex") == await store.coverage("bob", "") == []
+
+
 # --- any order, any cut ---
 
 

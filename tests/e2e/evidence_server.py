@@ -95,6 +95,14 @@ class CollectedEvidence(pb_grpc.EvidenceServiceServicer):
         """Asks for nothing, for as long as anybody listens."""
         await asyncio.Event().wait()
 
+    async def GetCoverage(  # noqa: N802 - the contract's name
+        self,
+        request: pb.GetCoverageRequest,
+        context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+    ) -> pb.GetCoverageResponse:
+        """Collects nothing of the kind."""
+        return pb.GetCoverageResponse()
+
     def texts(self) -> set[str]:
         """What the agent said in all sessions."""
         return {event.agent_text.text for event in self.events.values() if event.WhichOneof("payload") == "agent_text"}

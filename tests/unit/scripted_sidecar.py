@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.message import Message
 
 from sidecar.api.v1 import admin_service_pb2 as admin
+from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.client import Sidecar
 
 
@@ -16,7 +17,11 @@ class ScriptedSidecar:
     """Answers each method with what the test set, and keeps what it was asked."""
 
     def __init__(self, **answers: Message | Exception | Callable[[Any], Message]) -> None:
-        self.answers = {"get_status": admin.GetStatusResponse(), **answers}
+        self.answers = {
+            "get_status": admin.GetStatusResponse(),
+            "get_coverage": evidence.GetCoverageResponse(),
+            **answers,
+        }
         self.requests: list[Any] = []
 
     def __enter__(self) -> Self:

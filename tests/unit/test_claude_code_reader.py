@@ -405,3 +405,138 @@ def test_records_of_any_shape_do_no_harm(record: dict[str, object]) -> None:
 def test_bytes_of_any_kind_do_no_harm(line: bytes) -> None:
     """A transcript may be damaged, or not be one."""
     assert not PLUGIN.read_line(line, CONTEXT, "", str).events
+
+
+# --- hazards of real transcripts ---
+
+
+def test_the_name_of_a_mount_does_not_matter() -> None:
+    """Bare, under a server, under a plugin's server, and with what a plugin's name is made to (hazard 4)."""
+    transcript = ClaudeCodeTranscript()
+    names = (
+        *("recall", "mcp__memory__recall", "mcp__plugin_zero-memory_zero-memory__recall"),
+        *("mcp__plugin_a_b__memory_recall", "mcp__x__build_context", "mcp__x__memory_context"),
+    )
+    for name in names:
+        transcript.call(name)
+    transcript.call("mcp__memory__recall_all")
+    transcript.call("recall__mcp")
+    called = [event.payload.tool for event in _events(transcript) if isinstance(event.payload, RecallCalled)]
+    assert called == [*(["recall"] * 4), *(["build_context"] * 2)]
+
+
+def test_a_name_that_the_model_mistyped_shows_nothing() -> None:
+    """It is answered by an error, and a call that fails is not one that came back empty."""
+    transcript = ClaudeCodeTranscript()
+    call_id = transcript.call("mcp__plugin_memory__recall")
+    transcript.result(call_id, f"<tool_use_error>Error: No such tool available: {ONE}</tool_use_error>", is_error=True)
+    assert _answers(transcript) == {call_id: _unknown(UnknownReason.ERRORED)}
+
+
+def test_copies_of_inputs_beside_the_message_are_no_calls() -> None:
+    """Builds from 2.1.28x on write every input a second time (hazard of wireToolInputs)."""
+    transcript = ClaudeCodeTranscript()
+    call: dict[str, object] = {"type": "tool_use", "id": "toolu_1", "name": "mcp__memory__recall", "input": {"q": ONE}}
+    transcript.agent(call, wireToolInputs={"toolu_2": call}, apiBlockIndex=0, attributionMcpTool="recall")
+    assert [event.event_id for event in _events(transcript)] == ["toolu_1"]
+
+
+def test_a_sub_agents_turns_inside_progress_records_count_once() -> None:
+    """Between 2.1.17 and 2.1.6x the main file repeats them in `progress`; their own file has them."""
+    agent = ClaudeCodeTranscript(session="parent", agent_id="a1", seed="agent")
+    agent.recall(ONE)
+    main = ClaudeCodeTranscript(session="parent")
+    for record in agent.records:
+        main.add("progress", data={"type": "agent_progress", "message": {"type": "x", "message": record["message"]}})
+    assert not _events(main)
+    assert all(reading.recognised for reading in _read(main))
+    assert len(_events(agent)) == 2
+
+
+def test_inline_sub_agents_recall_for_themselves() -> None:
+    """Their turns stand in the main file up to 1.0; call and result are both theirs."""
+    transcript = ClaudeCodeTranscript(version="1.0.98")
+    call: dict[str, object] = {"type": "tool_use", "id": "toolu_1", "name": "mcp__memory__recall", "input": {}}
+    transcript.agent(call, isSidechain=True)
+    transcript.result("toolu_1", [text_block(ONE)], isSidechain=True)
+    transcript.agent_text("main")
+    threads = [(event.thread.session, event.thread.agent_id) for event in _events(transcript)]
+    assert threads == [(transcript.session, "sidechain")] * 2 + [(transcript.session, "")]
+
+
+def test_a_compaction_that_writes_history_again_adds_nothing() -> None:
+    """The same records with the same uuids, or the same messages with fresh ones, behind a boundary and a summary."""
+    transcript = ClaudeCodeTranscript()
+    transcript.user("When?")
+    transcript.recall(ONE)
+    transcript.agent_text("On Tuesday.")
+    before = {(event.event_id, type(event.payload)) for event in _events(transcript)}
+    history = [dict(record) for record in transcript.records]
+    transcript.add("system", subtype="compact_boundary", parentUuid=None, compactMetadata={"trigger": "manual"})
+    transcript.user(f"This session is being continued. It was shown {TWO}.", isCompactSummary=True)
+    transcript.records += history
+    transcript.records += [{**record, "uuid": f"fresh-{n}"} for n, record in enumerate(history) if n]
+    after = {(event.event_id, type(event.payload)) for event in _events(transcript)}
+    assert after == before
+
+
+def test_briefings_of_hooks_are_no_recalls() -> None:
+    """What a hook injects is kept as an attachment, with its command line and output; nobody recalled it."""
+    transcript = ClaudeCodeTranscript()
+    for kind in ("hook_success", "hook_additional_context"):
+        content = f"Known: {ONE}. mcp__memory__recall"
+        transcript.add("attachment", attachment={"type": kind, "content": [content], "stdout": content, "command": "x"})
+    transcript.user(f"<system-reminder>\nSessionStart hook additional context: {ONE}\n</system-reminder>")
+    transcript.user(f"Known: {ONE}", isMeta=True)
+    assert not _events(transcript)
+    assert all(reading.recognised for reading in _read(transcript))
+
+
+def test_prompts_of_the_client_itself_are_left_out() -> None:
+    """After a resume it asks to go on in the user's name, and answers itself."""
+    transcript = ClaudeCodeTranscript()
+    transcript.user("Continue from where you left off.", isMeta=True)
+    transcript.agent_text("No response requested.")
+    message = transcript.records[-1]["message"]
+    assert isinstance(message, dict)
+    message["model"] = "<synthetic>"
+    assert [reading.skipped for reading in _read(transcript)] == ["meta", "synthetic"]
+
+
+def test_a_spilled_result_is_not_opened_and_a_refused_call_is_told_apart() -> None:
+    """The notice names a file, and perhaps ids; what the model did not see was not shown (hazard 12)."""
+    transcript = ClaudeCodeTranscript()
+    spilled, kept, refused = (transcript.call("mcp__memory__recall") for _ in range(3))
+    transcript.result(spilled, SPILLED)
+    transcript.result(kept, PERSISTED)
+    transcript.result(refused, f"PreToolUse:mcp__memory__recall hook error: no {ONE}", is_error=True)
+    assert _answers(transcript) == {
+        spilled: _unknown(UnknownReason.SPILLED),
+        kept: _unknown(UnknownReason.SPILLED),
+        refused: _unknown(UnknownReason.REFUSED),
+    }
+
+
+def test_two_sessions_in_one_file_are_kept_apart() -> None:
+    """Two terminals that resume one session write into one file, and some builds leave the parent's id in a copy."""
+    transcript = ClaudeCodeTranscript()
+    transcript.agent_text("one", sessionId="session-a")
+    transcript.agent_text("two", sessionId="session-b")
+    transcript.agent_text("three", sessionId="session-a")
+    assert [event.thread.session for event in _events(transcript)] == ["session-a", "session-b", "session-a"]
+
+
+def test_times_that_run_backwards_keep_the_order_of_the_file() -> None:
+    """They do in most files (hazard 17)."""
+    transcript = ClaudeCodeTranscript()
+    for minute in (30, 10, 20):
+        transcript.agent_text(str(minute), timestamp=f"2026-11-30T18:{minute}:00.000Z")
+    assert [str(event.at.minute) for event in _events(transcript)] == ["30", "10", "20"]
+
+
+def test_the_version_of_the_client_is_told_with_every_line() -> None:
+    """Also with lines that hold no event, so that a new format has a name."""
+    transcript = ClaudeCodeTranscript(version="9.9.9")
+    transcript.add("novel")
+    transcript.user("hello")
+    assert [reading.client_version for reading in _read(transcript)] == ["9.9.9", "9.9.9"]

@@ -117,3 +117,64 @@ def test_short_ids_tell_sessions_apart() -> None:
     """Ids that begin with the time are alike for long."""
     assert short_ids(["0198c7d0-1", "0198c7d0-2"]) == {"0198c7d0-1": "0198c7d0-1", "0198c7d0-2": "0198c7d0-2"}
     assert short_ids([SESSION, SESSION, OTHER]) == {SESSION: SESSION[:8], OTHER: OTHER[:8]}
+
+
+def test_list_of_sessions_fits_into_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No figure is cut away, with long names, sub-agents and several reasons."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    found = coverage(SESSION, "a6a2ff2751c0ddfbf")
+    found.thread.project = "a-project-with-a-rather-long-name"
+    found.recalls, found.shown, found.used = 120, 345, 67
+    found.unknown["no_result"] = 12
+    connect_to(monkeypatch, ScriptedSidecar(list_sessions=evidence.ListSessionsResponse(sessions=[found])))
+    assert command("sessions") == 0
+    printed = capsys.readouterr().out
+    assert max(len(line) for line in printed.splitlines()) <= 80
+    names = ("6f1c9a52 (a6a2)", "claude-code", "recalls", "unknown")
+    for shown in (*names, "120", "345", "67", "12 no", "result", "spilled"):
+        assert shown in printed
+
+
+def test_status_tells_what_could_not_be_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By client, version and channel; a new format is a warning, not silence."""
+    parts = [
+        evidence.ClientCoverage(
+            client="claude-code",
+            channel="transcript",
+            client_version="2.1.197",
+            files=12,
+            recalls=9,
+            with_memories=5,
+            shown=14,
+            nothing_shown=1,
+            unknown={"spilled": 2, "no_result": 1},
+        ),
+        evidence.ClientCoverage(client="cursor", channel="transcript", files=1, recalls=2, cannot_record=2),
+        evidence.ClientCoverage(client="cursor", channel="hook", recalls=2, with_memories=2, shown=3),
+        evidence.ClientCoverage(
+            client="codex", channel="transcript", client_version="9.0", files=1, warnings=["7 records of new kinds"]
+        ),
+    ]
+    answer = evidence.GetCoverageResponse(clients=parts)
+    connect_to(monkeypatch, ScriptedSidecar(get_coverage=answer))
+    assert command("status") == 0
+    printed = capsys.readouterr().out
+    for shown in (
+        "claude-code 2.1.197\t12 files, 9 recalls: 5 showed 14 memories, 1 showed nothing, ",
+        ", unknown: 2 spilled, 1 no result\n",
+        "cursor\t1 file, 2 recalls: 0 showed 0 memories, 2 cannot record\n",
+        "cursor (hook)\t2 recalls: 2 showed 3 memories\n",
+        "codex 9.0\t1 file, no recalls\n",
+        "Not all could be read: codex 9.0: 7 records of new kinds.",
+    ):
+        assert shown in printed
+    assert command("status", "--json") == 0
+    assert [part["channel"] for part in json.loads(capsys.readouterr().out)["coverage"]] == [
+        *("transcript", "transcript", "hook", "transcript"),
+    ]

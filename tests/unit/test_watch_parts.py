@@ -40,7 +40,9 @@ from sidecar.domain.evidence import (
 from sidecar.errors import DeadlineError, InvalidInputError, UnavailableError
 
 CURSOR = TranscriptCursor(
-    "claude-code", "/p/s.jsonl", "1:2", 10, "ab", 1, 1, 3, (("results", 2), ("skipped.blank", 1)), "carried"
+    *("claude-code", "/p/s.jsonl", "1:2", 10, "ab", 1, PLUGIN.parser_version, 3),
+    skipped=(("results", 2), ("skipped.blank", 1)),
+    reader_state="carried",
 )
 THREAD = SessionThread("claude-code", "s", "a", "shop", "2.1")
 

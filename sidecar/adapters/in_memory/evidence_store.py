@@ -5,6 +5,7 @@ from datetime import datetime
 
 from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
 from sidecar.adapters.in_memory.tables import Tables, ThreadEntry
+from sidecar.domain.coverage import HOOK_SUFFIX, CallTally, ClientCoverage, summarise_coverage
 from sidecar.domain.evidence import (
     BatchOutcome,
     EvidenceBatch,
@@ -77,6 +78,24 @@ class InMemoryEvidence:
             for call in self._tables.calls.values()
             if call.thread_id in agents and call.kind is CallKind.RECALL
         ]
+
+    async def coverage(self, owner: str, client: str) -> list[ClientCoverage]:
+        """See `EvidenceStore.coverage`."""
+        names = (client, client + HOOK_SUFFIX) if client else ("",)
+        calls = [
+            CallTally(
+                client=thread.client,
+                client_version=thread.client_version,
+                state=call.shown.state,
+                reason=call.shown.reason,
+                count=1,
+                shown=len(call.shown.memory_ids),
+            )
+            for (call_owner, name, _), call in self._tables.calls.items()
+            if call_owner == owner and (not client or name in names) and call.kind is CallKind.RECALL
+            for thread in (self._tables.threads[call.thread_id].thread,)
+        ]
+        return summarise_coverage(calls, [one for name in names for one in await self.cursors(owner, name)])
 
     async def usage_events(self, owner: str, memory_id: str) -> list[UsageEvent]:
         """See `EvidenceStore.usage_events`."""

@@ -1,10 +1,12 @@
-"""Reads what is known of sessions: their coverage, and the slices gathered for the judge."""
+"""Reads what is known of sessions and clients: their coverage, and the slices gathered for the judge."""
 # ruff: noqa: S608 - only names and place holders of our own are put into statements; values are bound
 
 import apsw
 
+from sidecar.adapters.sqlite import evidence
 from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_value
 from sidecar.adapters.sqlite.values import from_us
+from sidecar.domain.coverage import HOOK_SUFFIX, CallTally, ClientCoverage, summarise_coverage
 from sidecar.domain.evidence import (
     SessionCoverage,
     SessionRecall,
@@ -30,6 +32,32 @@ def sessions(connection: apsw.Connection, owner: str, *, limit: int) -> list[Ses
         (owner, limit),
     )
     return [_coverage(connection, owner, row) for row in rows]
+
+
+def clients(connection: apsw.Connection, owner: str, client: str) -> list[ClientCoverage]:
+    """See `EvidenceStore.coverage`."""
+    rows = fetch_all(
+        connection,
+        "SELECT e.client, e.client_version, c.state, c.reason, count(*), "
+        # Ids stand with one space between them.
+        "sum(iif(c.memory_ids = '', 0, 1 + length(c.memory_ids) - length(replace(c.memory_ids, ' ', '')))) "
+        "FROM evidence_sessions e JOIN evidence_calls c ON c.thread = e.id "
+        "WHERE e.owner = ?1 AND (?2 = '' OR e.client IN (?2, ?3)) AND c.kind = ?4 GROUP BY 1, 2, 3, 4",
+        (owner, client, client + HOOK_SUFFIX, CallKind.RECALL),
+    )
+    calls = [
+        CallTally(
+            client=row[0],
+            client_version=row[1],
+            state=ShownState(row[2]),
+            reason=UnknownReason(row[3]) if row[3] else None,
+            count=row[4],
+            shown=row[5],
+        )
+        for row in rows
+    ]
+    names = (client, client + HOOK_SUFFIX) if client else ("",)
+    return summarise_coverage(calls, [one for name in names for one in evidence.cursors(connection, owner, name)])
 
 
 def session_recalls(connection: apsw.Connection, owner: str, client: str, session: str) -> list[SessionRecall]:

@@ -32,6 +32,7 @@ from sidecar.adapters.sqlite.report_store import SqliteReports
 from sidecar.adapters.sqlite.term_statistics import StatisticsLoading
 from sidecar.adapters.sqlite.values import to_us
 from sidecar.adapters.sqlite.writer import Writer
+from sidecar.domain.coverage import ClientCoverage
 from sidecar.domain.evidence import (
     BatchOutcome,
     EvidenceBatch,
@@ -303,6 +304,10 @@ class SqliteStore(SqliteReports, SqliteMaintenance):
     async def session_recalls(self, owner: str, client: str, session: str) -> list[SessionRecall]:
         """See `EvidenceStore.session_recalls`."""
         return await self._readers.run(partial(coverage.session_recalls, owner=owner, client=client, session=session))
+
+    async def coverage(self, owner: str, client: str) -> list[ClientCoverage]:
+        """See `EvidenceStore.coverage`."""
+        return await self._readers.run(partial(coverage.clients, owner=owner, client=client))
 
     async def usage_events(self, owner: str, memory_id: str) -> list[UsageEvent]:
         """See `EvidenceStore.usage_events`."""

@@ -969,3 +969,199 @@ class WatchReadingRequestsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WatchReadingRequestsResponse: _TypeAlias = WatchReadingRequestsResponse  # noqa: Y015
+
+@_typing.final
+class GetCoverageRequest(_message.Message):
+    """Request for `GetCoverage`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENT_FIELD_NUMBER: _builtins.int
+    client: _builtins.str
+    """Only of this client; empty means all."""
+    def __init__(
+        self,
+        *,
+        client: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCoverageRequest: _TypeAlias = GetCoverageRequest  # noqa: Y015
+
+@_typing.final
+class GetCoverageResponse(_message.Message):
+    """Response of `GetCoverage`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def clients(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClientCoverage]:
+        """By client, channel and version."""
+
+    def __init__(
+        self,
+        *,
+        clients: _abc.Iterable[Global___ClientCoverage] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clients", b"clients"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCoverageResponse: _TypeAlias = GetCoverageResponse  # noqa: Y015
+
+@_typing.final
+class ClientCoverage(_message.Message):
+    """What could be read of one client's sessions, of one version, over one channel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class UnknownEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class SkippedEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class UnrecognisedEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    CLIENT_FIELD_NUMBER: _builtins.int
+    CHANNEL_FIELD_NUMBER: _builtins.int
+    CLIENT_VERSION_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
+    LINES_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
+    RECALLS_FIELD_NUMBER: _builtins.int
+    WITH_MEMORIES_FIELD_NUMBER: _builtins.int
+    SHOWN_FIELD_NUMBER: _builtins.int
+    NOTHING_SHOWN_FIELD_NUMBER: _builtins.int
+    CANNOT_RECORD_FIELD_NUMBER: _builtins.int
+    UNKNOWN_FIELD_NUMBER: _builtins.int
+    SKIPPED_FIELD_NUMBER: _builtins.int
+    UNRECOGNISED_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
+    client: _builtins.str
+    """Such as `claude-code`."""
+    channel: _builtins.str
+    """`transcript` or `hook`."""
+    client_version: _builtins.str
+    """The version that a file named last; empty if none is named."""
+    files: _builtins.int
+    """Transcripts read."""
+    lines: _builtins.int
+    """Lines in them."""
+    calls: _builtins.int
+    """Calls of any tool in these files; copies of a session count again."""
+    results: _builtins.int
+    """Results of any tool read in them."""
+    recalls: _builtins.int
+    """Different recalls."""
+    with_memories: _builtins.int
+    """Recalls that showed memories."""
+    shown: _builtins.int
+    """Memories that they showed, summed."""
+    nothing_shown: _builtins.int
+    """Recalls that came back empty."""
+    cannot_record: _builtins.int
+    """Recalls over a channel that holds no results."""
+    @_builtins.property
+    def unknown(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Recalls whose shown set is not known, by reason."""
+
+    @_builtins.property
+    def skipped(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Lines from which nothing, or not everything, was taken, by reason."""
+
+    @_builtins.property
+    def unrecognised(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Records of kinds that the reader does not know, by kind."""
+
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What hints that the client writes in a form that its reader does not know, in sentences."""
+
+    def __init__(
+        self,
+        *,
+        client: _builtins.str = ...,
+        channel: _builtins.str = ...,
+        client_version: _builtins.str = ...,
+        files: _builtins.int = ...,
+        lines: _builtins.int = ...,
+        calls: _builtins.int = ...,
+        results: _builtins.int = ...,
+        recalls: _builtins.int = ...,
+        with_memories: _builtins.int = ...,
+        shown: _builtins.int = ...,
+        nothing_shown: _builtins.int = ...,
+        cannot_record: _builtins.int = ...,
+        unknown: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        skipped: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        unrecognised: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        warnings: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "cannot_record", b"cannot_record", "channel", b"channel", "client", b"client", "client_version", b"client_version", "files", b"files", "lines", b"lines", "nothing_shown", b"nothing_shown", "recalls", b"recalls", "results", b"results", "shown", b"shown", "skipped", b"skipped", "unknown", b"unknown", "unrecognised", b"unrecognised", "warnings", b"warnings", "with_memories", b"with_memories"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClientCoverage: _TypeAlias = ClientCoverage  # noqa: Y015

@@ -65,6 +65,11 @@ class EvidenceServiceStub:
                 request_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsRequest.SerializeToString,
                 response_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsResponse.FromString,
                 _registered_method=True)
+        self.GetCoverage = channel.unary_unary(
+                '/sidecar.api.v1.EvidenceService/GetCoverage',
+                request_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetCoverageRequest.SerializeToString,
+                response_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetCoverageResponse.FromString,
+                _registered_method=True)
 
 
 class EvidenceServiceServicer:
@@ -114,6 +119,13 @@ class EvidenceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetCoverage(self, request, context):
+        """Tells how much of each client's sessions could be read, by version and channel, and what hints at a new format.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_EvidenceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -146,6 +158,11 @@ def add_EvidenceServiceServicer_to_server(servicer, server):
                     servicer.WatchReadingRequests,
                     request_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsRequest.FromString,
                     response_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsResponse.SerializeToString,
+            ),
+            'GetCoverage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCoverage,
+                    request_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetCoverageRequest.FromString,
+                    response_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetCoverageResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -311,6 +328,33 @@ class EvidenceService:
             '/sidecar.api.v1.EvidenceService/WatchReadingRequests',
             sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsRequest.SerializeToString,
             sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCoverage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sidecar.api.v1.EvidenceService/GetCoverage',
+            sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetCoverageRequest.SerializeToString,
+            sidecar_dot_api_dot_v1_dot_evidence__service__pb2.GetCoverageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -47,6 +47,8 @@ class EvidenceServiceStub:
     """Asks for a transcript to be read now, rather than when its change is noticed. Answers at once, before it is read."""
     WatchReadingRequests: _grpc.UnaryStreamMultiCallable[_evidence_service_pb2.WatchReadingRequestsRequest, _evidence_service_pb2.WatchReadingRequestsResponse]
     """Gives whoever reads transcripts the requests that are made from now on."""
+    GetCoverage: _grpc.UnaryUnaryMultiCallable[_evidence_service_pb2.GetCoverageRequest, _evidence_service_pb2.GetCoverageResponse]
+    """Tells how much of each client's sessions could be read, by version and channel, and what hints at a new format."""
 
 @_typing.type_check_only
 class EvidenceServiceAsyncStub(EvidenceServiceStub):
@@ -67,6 +69,8 @@ class EvidenceServiceAsyncStub(EvidenceServiceStub):
     """Asks for a transcript to be read now, rather than when its change is noticed. Answers at once, before it is read."""
     WatchReadingRequests: _aio.UnaryStreamMultiCallable[_evidence_service_pb2.WatchReadingRequestsRequest, _evidence_service_pb2.WatchReadingRequestsResponse]  # type: ignore[assignment]
     """Gives whoever reads transcripts the requests that are made from now on."""
+    GetCoverage: _aio.UnaryUnaryMultiCallable[_evidence_service_pb2.GetCoverageRequest, _evidence_service_pb2.GetCoverageResponse]  # type: ignore[assignment]
+    """Tells how much of each client's sessions could be read, by version and channel, and what hints at a new format."""
 
 class EvidenceServiceServicer(metaclass=_abc_1.ABCMeta):
     """Telling the sidecar what sessions were shown and what they did next. Used by transcript watchers and hooks."""
@@ -120,5 +124,13 @@ class EvidenceServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_evidence_service_pb2.WatchReadingRequestsResponse], _abc.AsyncIterator[_evidence_service_pb2.WatchReadingRequestsResponse]]:
         """Gives whoever reads transcripts the requests that are made from now on."""
+
+    @_abc_1.abstractmethod
+    def GetCoverage(
+        self,
+        request: _evidence_service_pb2.GetCoverageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_evidence_service_pb2.GetCoverageResponse, _abc.Awaitable[_evidence_service_pb2.GetCoverageResponse]]:
+        """Tells how much of each client's sessions could be read, by version and channel, and what hints at a new format."""
 
 def add_EvidenceServiceServicer_to_server(servicer: EvidenceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
