@@ -23,6 +23,7 @@ from sidecar.adapters.embedders.minilm_onnx import OnnxMiniLmEmbedder
 from sidecar.adapters.judges.local import LocalJudge
 from sidecar.adapters.judges.weights_file import write_model
 from sidecar.api.plain import JsonValue
+from sidecar.domain.judgement import MISLED_THRESHOLD, RELEVANT_THRESHOLD, USED_THRESHOLD
 from sidecar.domain.judging.labelled import LabelledCase, read_labelled
 from sidecar.domain.judging.model import JudgeModel, Question
 from sidecar.domain.judging.scoring import Asked, Judged, by_kind, calibration_error, score
@@ -33,6 +34,13 @@ VERSION = "1"
 SPLITS = 3
 RESAMPLES = 1000
 COMMAND = "python -m tests.bench.fit_judge --write"
+AIMS = {
+    Asked.USED: (USED_THRESHOLD, 0.8),
+    Asked.RELEVANT: (RELEVANT_THRESHOLD, 1.0),
+    Asked.MISLED: (MISLED_THRESHOLD, 0.5),
+}
+"""Threshold of each question, and how its precision is weighed against its recall."""
+
 NO_MODEL = JudgeModel("none", *(Question(0.0, {}, ((0.0, 0.0), (1.0, 1.0))) for _ in range(3)))
 
 
@@ -76,8 +84,15 @@ def load_examples() -> Examples:
 def fit_model(examples: Examples, *, version: str = VERSION) -> JudgeModel:
     """Return a model fitted on these cases alone."""
     questions = {
-        asked: fit_question(examples.names, examples.features, examples.answers(asked), examples.projects)
-        for asked in Asked
+        asked: fit_question(
+            examples.names,
+            examples.features,
+            examples.answers(asked),
+            examples.projects,
+            threshold=threshold,
+            beta=beta,
+        )
+        for asked, (threshold, beta) in AIMS.items()
     }
     return JudgeModel(version, questions[Asked.USED], questions[Asked.RELEVANT], questions[Asked.MISLED])
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
@@ -11,7 +12,7 @@ import numpy as np
 from sidecar.adapters.judges.weights_file import read_model
 from sidecar.adapters.judges.word_rarity import WordRarity
 from sidecar.domain.judgement import JudgeCase, Verdict
-from sidecar.domain.judging.meaning import TWIN_COSINE, Meaning
+from sidecar.domain.judging.meaning import CONFIRMING, SETTING_ASIDE, TAKING_BACK, TWIN_COSINE, Meaning
 from sidecar.domain.judging.model import JudgeModel
 from sidecar.domain.judging.reading import Reading, bits
 from sidecar.domain.judging.signals import signals_of
@@ -20,13 +21,31 @@ from sidecar.domain.statement import split_statements
 from sidecar.errors import EmbedderUnavailableError, EmbeddingFailedError, JudgeUnavailableError
 from sidecar.ports import Embedder, Embedding
 
-_MAX_EMBEDDED: Final = 64
+_MAX_EMBEDDED: Final = 40
 """Of one transcript: the utterances that mention most of the memories. Embedding is nearly all the time it takes."""
 
-_MAX_UTTERANCE_CHARACTERS: Final = 400
+_MAX_UTTERANCE_CHARACTERS: Final = 240
 _MAX_CONTENT_CHARACTERS: Final = 1_000
 _MAX_STATEMENTS: Final = 6
 _MAX_OTHERS: Final = 30
+_MAX_KEPT: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """Embeddings of a transcript: a row for each of `places`, of `count` utterances in all."""
+
+    count: int
+    places: Sequence[int]
+    rows: Embedding
+
+    def nearest(self, to: Embedding) -> tuple[float, ...]:
+        """Return each utterance's cosine with the nearest of some rows, 0 for what was not embedded."""
+        cosines = [0.0] * self.count
+        if self.places:
+            for place, cosine in zip(self.places, (self.rows @ to.T).max(axis=1), strict=True):
+                cosines[place] = float(cosine)
+        return tuple(cosines)
 
 
 class LocalJudge:
@@ -47,6 +66,8 @@ class LocalJudge:
         self._model = model or read_model()
         self._rarity = rarity
         self._loading = threading.Lock()
+        self._kept: dict[str, Embedding] = {}
+        self._keeping = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -89,19 +110,30 @@ class LocalJudge:
         spoken = [reading.utterances[place].text[:_MAX_UTTERANCE_CHARACTERS] for place in places]
         own = [_statements(case.content) for case in cases]
         others = [[_gist(other) for other in case.others[:_MAX_OTHERS]] for case in cases]
-        vectors = self._embed({*spoken, *chain.from_iterable(own), *chain.from_iterable(others)})
+        ways = (TAKING_BACK, SETTING_ASIDE, CONFIRMING)
+        vectors = self._embed(spoken) | self._embed_kept(chain.from_iterable((*own, *others, *ways)))
 
         def stack(texts: Sequence[str]) -> Embedding:
             return np.stack([vectors[text] for text in texts]) if texts else np.zeros((0, 1), np.float32)
 
-        return [
-            _meaning(len(reading), places, stack(spoken), own=stack(mine), others=stack(beside))
-            for mine, beside in zip(own, others, strict=True)
-        ]
+        heard = _Heard(len(reading), places, stack(spoken))
+        sounds = [heard.nearest(stack(way)) for way in ways]
+        return [_meaning(heard, sounds, own=stack(mine), others=stack(beside)) for mine, beside in zip(own, others, strict=True)]
 
-    def _embed(self, wanted: Set[str]) -> dict[str, Embedding]:
-        # In a fixed order: what shares a batch with a text may change the last digits of its vector.
-        texts = sorted(wanted)
+    def _embed_kept(self, wanted: Iterable[str]) -> dict[str, Embedding]:
+        """Return embeddings of texts that come again: memories are shown in many sessions."""
+        texts = dict.fromkeys(wanted)
+        with self._keeping:
+            kept = {text: self._kept[text] for text in texts if text in self._kept}
+        fresh = self._embed([text for text in texts if text not in kept])
+        with self._keeping:
+            if len(self._kept) > _MAX_KEPT:
+                self._kept.clear()
+            self._kept.update(fresh)
+        return kept | fresh
+
+    def _embed(self, wanted: Sequence[str]) -> dict[str, Embedding]:
+        texts = list(dict.fromkeys(wanted))
         try:
             rows = self._embedder.embed_documents(texts)
         except (EmbedderUnavailableError, EmbeddingFailedError) as error:
@@ -142,21 +174,19 @@ def _gist(content: str) -> str:
     return content[:_MAX_CONTENT_CHARACTERS]
 
 
-def _meaning(count: int, places: Sequence[int], spoken: Embedding, *, own: Embedding, others: Embedding) -> Meaning:
-    """Return the cosines; see `Meaning`.
-
-    Args:
-        count: Of all utterances; `places` are those that `spoken` has a row for.
-        own: The memory's rows, the whole of it first.
-    """
-    near = [0.0] * count
-    lead = [0.0] * count
-    if places:
-        cosines = (spoken @ own.T).max(axis=1)
-        leads = cosines - (spoken @ others.T).max(axis=1) if len(others) else np.zeros_like(cosines)
-        for place, cosine, ahead in zip(places, cosines, leads, strict=True):
-            near[place], lead[place] = float(cosine), float(ahead)
-    return Meaning(own=tuple(near), lead=tuple(lead), twin=_twin(own[0], others))
+def _meaning(heard: _Heard, sounds: Sequence[tuple[float, ...]], *, own: Embedding, others: Embedding) -> Meaning:
+    """Return the cosines; see `Meaning`. `own` has the memory's rows, the whole of it first."""
+    near = heard.nearest(own)
+    rivals = heard.nearest(others) if len(others) else near
+    taking_back, setting_aside, confirming = sounds
+    return Meaning(
+        own=near,
+        lead=tuple(mine - other for mine, other in zip(near, rivals, strict=True)),
+        taking_back=taking_back,
+        setting_aside=setting_aside,
+        confirming=confirming,
+        twin=_twin(own[0], others),
+    )
 
 
 def _twin(whole: Embedding, others: Embedding) -> int:

@@ -18,7 +18,8 @@ from sidecar.domain.statement import split_statements
 
 MAX_PIECE_CHARACTERS: Final = 16_000
 MAX_UTTERANCES: Final = 400
-_CHUNK_CHARACTERS: Final = 400
+_CHUNK_CHARACTERS: Final = 200
+_MAX_SENTENCE_CHARACTERS: Final = 800
 
 
 class Source(StrEnum):
@@ -108,7 +109,8 @@ def _utterances(piece: TranscriptPiece, turn: int) -> Iterator[Utterance]:
 
 def _sentences(text: str) -> Iterator[str]:
     for part in split_statements(text):
-        yield from (part[start : start + _CHUNK_CHARACTERS * 2] for start in range(0, len(part), _CHUNK_CHARACTERS * 2))
+        for start in range(0, len(part), _MAX_SENTENCE_CHARACTERS):
+            yield part[start : start + _MAX_SENTENCE_CHARACTERS]
 
 
 def _chunks(text: str) -> Iterator[str]:
@@ -118,9 +120,9 @@ def _chunks(text: str) -> Iterator[str]:
             yield chunk
             chunk = ""
         chunk = f"{chunk}\n{line}" if chunk else line
-        while len(chunk) > _CHUNK_CHARACTERS * 2:
-            yield chunk[: _CHUNK_CHARACTERS * 2]
-            chunk = chunk[_CHUNK_CHARACTERS * 2 :]
+        while len(chunk) > _MAX_SENTENCE_CHARACTERS:
+            yield chunk[:_MAX_SENTENCE_CHARACTERS]
+            chunk = chunk[_MAX_SENTENCE_CHARACTERS:]
     if chunk.strip():
         yield chunk
 
