@@ -5,14 +5,14 @@ Run: python -m tests.bench.fit_judge [--write]
 Data: the development split of labelled transcripts beside the project (never copied into it). What is printed:
 
 - cross-validated by project, everything that is fitted (weights, ridge, calibration) anew in each fold;
-- one fifth of the projects, chosen by a hash, that no signal was tuned on: a model of the other four fifths judges them.
+- one fifth of the projects, chosen by a hash, that no signal was tuned on: judged by a model of the rest.
 
 `--write` fits on all of it and replaces the weights that ship with the package.
 """
 
 import argparse
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,7 +54,9 @@ class Examples:
 
     def subset(self, mask: Bools) -> "Examples":
         """Return the cases of a mask."""
-        return Examples([case for case, taken in zip(self.cases, mask, strict=True) if taken], self.names, self.features[mask])
+        return Examples(
+            [case for case, taken in zip(self.cases, mask, strict=True) if taken], self.names, self.features[mask]
+        )
 
     @property
     def projects(self) -> list[str]:
@@ -132,10 +134,14 @@ def interval(judged: Sequence[Judged], projects: Sequence[str], asked: Asked) ->
     return {name: (float(np.quantile(v, 0.025)), float(np.quantile(v, 0.975))) for name, v in found.items()}
 
 
-def show(title: str, judged: Sequence[Judged], projects: Sequence[str]) -> dict[str, JsonValue]:
+Figures = dict[str, dict[str, float]]
+"""By question, then by name."""
+
+
+def show(title: str, judged: Sequence[Judged], projects: Sequence[str]) -> Figures:
     """Print the figures of three questions, and return them."""
     print(f"\n{title}: {len(judged)} cases of {len(set(projects))} projects")
-    figures: dict[str, JsonValue] = {}
+    figures: Figures = {}
     for asked in Asked:
         counts, bounds = score(judged, asked), interval(judged, projects, asked)
         error = calibration_error(judged, asked) or 0.0
@@ -144,9 +150,8 @@ def show(title: str, judged: Sequence[Judged], projects: Sequence[str]) -> dict[
             f"{name} {value or 0:.3f} [{bounds[name][0]:.2f}, {bounds[name][1]:.2f}]" for name, value in rates.items()
         )
         print(f"  {asked.value:9} {told}  ECE {error:.3f}  tp {counts.tp} fp {counts.fp} fn {counts.fn}")
-        figures[asked.value] = {name: round(value or 0.0, 3) for name, value in rates.items()} | {
-            "calibration_error": round(error, 3)
-        }
+        figures[asked.value] = {name: round(value or 0.0, 3) for name, value in rates.items()}
+        figures[asked.value]["calibration_error"] = round(error, 3)
     return figures
 
 
@@ -161,16 +166,32 @@ def show_kinds(judged: Sequence[Judged]) -> None:
         print(f"  {kind:24} {len(entries):5} |     {'     |     '.join(columns)}")
 
 
-def mean_figures(runs: Iterable[dict[str, JsonValue]]) -> dict[str, JsonValue]:
+def mean_figures(runs: Sequence[Figures]) -> Figures:
     """Return the mean of each figure over the splits."""
-    listed = list(runs)
     return {
         asked.value: {
-            name: round(float(np.mean([run[asked.value][name] for run in listed])), 3)  # type: ignore[index,call-overload]
+            name: round(float(np.mean([run[asked.value][name] for run in runs])), 3)
             for name in ("precision", "recall", "f1", "calibration_error")
         }
         for asked in Asked
     }
+
+
+def cross_validated(title: str, examples: Examples) -> Figures:
+    """Print the figures of several splits, the last one by category as well, and return their mean."""
+    runs: list[Figures] = []
+    judged: list[Judged] = []
+    for seed in range(SPLITS):
+        judged = cross_validate(examples, seed=seed)
+        runs.append(show(f"{title}, cross-validated by project, split {seed + 1}", judged, examples.projects))
+    show_kinds(judged)
+    print("  mean:", mean_figures(runs))
+    return mean_figures(runs)
+
+
+def plain(figures: Figures) -> dict[str, JsonValue]:
+    """Return figures as JSON."""
+    return {asked: dict(values) for asked, values in figures.items()}
 
 
 def main() -> None:
@@ -181,14 +202,8 @@ def main() -> None:
     examples = load_examples()
     held = np.array([is_held_out(project) for project in examples.projects])
     tuned, aside = examples.subset(~held), examples.subset(held)
-    for name, part in (("Tuning projects", tuned), ("All projects", examples)):
-        runs = []
-        for seed in range(SPLITS):
-            judged = cross_validate(part, seed=seed)
-            runs.append(show(f"{name}, cross-validated by project, split {seed + 1}", judged, part.projects))
-        figures = mean_figures(runs)
-        print("  mean:", figures)
-    show_kinds(judged)
+    tuned_figures = cross_validated("Tuning projects", tuned)
+    figures = cross_validated("All projects", examples)
     apart = judge_with(fit_model(tuned), aside)
     aside_figures = show("Projects set aside, judged by a model of the others", apart, aside.projects)
     show_kinds(apart)
@@ -201,8 +216,9 @@ def main() -> None:
             "date": datetime.now(UTC).date().isoformat(),
             "command": COMMAND,
             "embedding_model": "all-MiniLM-L6-v2",
-            "cross_validated_by_project": figures,
-            "set_aside_projects": aside_figures,
+            "cross_validated_by_project": plain(figures),
+            "cross_validated_on_tuning_projects": plain(tuned_figures),
+            "projects_set_aside": plain(aside_figures),
         }
         write_model(fit_model(examples), fitted)
 

@@ -118,7 +118,10 @@ class LocalJudge:
 
         heard = _Heard(len(reading), places, stack(spoken))
         sounds = [heard.nearest(stack(way)) for way in ways]
-        return [_meaning(heard, sounds, own=stack(mine), others=stack(beside)) for mine, beside in zip(own, others, strict=True)]
+        return [
+            _meaning(heard, sounds, own=stack(mine), others=stack(beside))
+            for mine, beside in zip(own, others, strict=True)
+        ]
 
     def _embed_kept(self, wanted: Iterable[str]) -> dict[str, Embedding]:
         """Return embeddings of texts that come again: memories are shown in many sessions."""

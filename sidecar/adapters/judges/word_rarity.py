@@ -33,7 +33,7 @@ class WordRarity:
         rank = self._ranks.get(word)
         if rank is None:
             return 1.0
-        return (math.log(rank) / math.log(_VOCABULARY_WORDS)) ** _STEEPNESS
+        return float((math.log(rank) / math.log(_VOCABULARY_WORDS)) ** _STEEPNESS)
 
 
 def _ranks(vocabulary: Mapping[str, int]) -> dict[str, int]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from sidecar.domain.judging.meaning import Meaning
-from sidecar.domain.judging.reading import NEVER, Reading, bits, first
+from sidecar.domain.judging.reading import NEVER, bits, first
 from sidecar.domain.judging.traces import Traces, damped
 
 _SAID_WEIGHT: Final = 0.5

@@ -1,7 +1,4 @@
-"""Reads transcripts with labels: one JSON object a line, as docs/judge.md describes it. Stores nothing.
-
-Where a transcript says the same in two ways (a list of texts, a text), only the one that is described is read.
-"""
+"""Reads transcripts with labels: one JSON object a line, as docs/judge.md describes it. Stores nothing."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +17,10 @@ _KINDS: Final = {
     "assistant": SliceKind.AGENT_TEXT,
     "tool": SliceKind.TOOL_OUTPUT,
 }
+
+
+class _MalformedError(Exception):
+    """What is wrong with a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,16 @@ def read_labelled(lines: Iterable[str]) -> Iterator[LabelledCase]:
                 yield from _cases(json.loads(line))
             except RecursionError as error:
                 raise BadLabelledLineError(number, "it is nested too deeply") from error
-            except ValueError as error:
+            except (_MalformedError, ValueError) as error:
                 raise BadLabelledLineError(number, str(error)) from error
 
 
 def _cases(document: object) -> Iterator[LabelledCase]:
-    """Yield the cases of one line. What is wrong is told as a `ValueError`."""
+    """Yield the cases of one line.
+
+    Raises:
+        _MalformedError: If it is not of the form.
+    """
     transcript = _object(document, "the line")
     shown = [_object(entry, "an entry of `shown`") for entry in _list(transcript, "shown")]
     labels = _object(transcript.get("labels"), "`labels`")
@@ -95,7 +100,7 @@ def _piece(entry: object) -> TranscriptPiece:
         text = f"{piece.get('name', '')} {_rendered(piece.get('input'))}".strip()
         return TranscriptPiece(SliceKind.TOOL_CALL, _cut(text, MAX_SLICE_CHARACTERS))
     if not isinstance(role, str) or role not in _KINDS:
-        raise ValueError(f"a `role` is {role!r}; expected user, assistant or tool")
+        raise _MalformedError(f"a `role` is {role!r}; expected user, assistant or tool")
     return TranscriptPiece(_KINDS[role], _cut(_text(piece, "text"), MAX_SLICE_CHARACTERS))
 
 
@@ -121,42 +126,42 @@ def _label(entry: Mapping[str, Any]) -> Label:
     for name in ("used", "relevant", "misled"):
         answer = entry.get(name)
         if not isinstance(answer, bool):
-            raise ValueError(f"a label's `{name}` is {answer!r}; expected true or false")
+            raise _MalformedError(f"a label's `{name}` is {answer!r}; expected true or false")
         answers[name] = answer
     kind = entry.get("kind")
     return Label(**answers, kind=kind if isinstance(kind, str) else "")
 
 
 def _memory_type(memory: Mapping[str, Any]) -> MemoryType:
-    name = memory.get("type")
+    name = _text(memory, "type")
     try:
         return MemoryType(name)
     except ValueError as error:
-        raise ValueError(f"a memory's `type` is {name!r}; expected one of {', '.join(MemoryType)}") from error
+        raise _MalformedError(f"a memory's `type` is {name!r}; expected one of {', '.join(MemoryType)}") from error
 
 
 def _age(memory: Mapping[str, Any]) -> float:
     age = memory.get("age_days", 0)
     if isinstance(age, bool) or not isinstance(age, int | float) or not 0 <= age < float("inf"):
-        raise ValueError(f"a memory's `age_days` is {age!r}; expected a number, 0 or more")
+        raise _MalformedError(f"a memory's `age_days` is {age!r}; expected a number, 0 or more")
     return float(age)
 
 
 def _text(entry: Mapping[str, Any], name: str) -> str:
     value = entry.get(name)
     if not isinstance(value, str):
-        raise ValueError(f"a `{name}` is {value!r}; expected text")
+        raise _MalformedError(f"a `{name}` is {value!r}; expected text")
     return value
 
 
 def _list(entry: Mapping[str, Any], name: str) -> list[Any]:
     value = entry.get(name, [])
     if not isinstance(value, list):
-        raise ValueError(f"`{name}` is no list")
+        raise _MalformedError(f"`{name}` is no list")
     return value
 
 
 def _object(value: object, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{what} is no object")
+        raise _MalformedError(f"{what} is no object")
     return value

@@ -6,6 +6,7 @@ All numbers are readable and come from a file that the fit script writes; see do
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from sidecar.domain.judgement import Verdict
@@ -74,7 +75,7 @@ def logistic(logit: float) -> float:
 
 def calibrated(raw: float, curve: Sequence[tuple[float, float]]) -> float:
     """Return where a raw probability lies on a curve from (0, 0) to (1, 1)."""
-    for (left, low), (right, high) in zip(curve, curve[1:], strict=False):
+    for (left, low), (right, high) in pairwise(curve):
         if raw <= right:
             return low + (high - low) * (raw - left) / (right - left) if right > left else high
     return curve[-1][1] if curve else raw

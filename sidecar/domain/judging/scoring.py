@@ -96,9 +96,7 @@ class Judged:
 def score(judged: Iterable[Judged], asked: Asked) -> Score:
     """Return the score of one question."""
     counts = Counter((entry.is_expected(asked), entry.is_told(asked)) for entry in judged)
-    return Score(
-        tp=counts[True, True], fp=counts[False, True], fn=counts[True, False], tn=counts[False, False]
-    )
+    return Score(tp=counts[True, True], fp=counts[False, True], fn=counts[True, False], tn=counts[False, False])
 
 
 def by_kind(judged: Sequence[Judged]) -> dict[str, list[Judged]]:

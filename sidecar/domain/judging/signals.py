@@ -12,9 +12,7 @@ from sidecar.domain.judging.terms import Rarity
 from sidecar.domain.judging.traces import Trace, Traces, damped
 from sidecar.domain.memory import MemoryType
 
-_RULES: Final = frozenset(
-    {MemoryType.PREFERENCE, MemoryType.CONVENTION, MemoryType.PATTERN, MemoryType.GOLDEN_RULE}
-)
+_RULES: Final = frozenset({MemoryType.PREFERENCE, MemoryType.CONVENTION, MemoryType.PATTERN, MemoryType.GOLDEN_RULE})
 _NO_LEAD: Final = -0.3
 """Stands for the lead where nobody said anything that could have one."""
 

@@ -88,7 +88,8 @@ class Spoken:
 
 @lru_cache(maxsize=4096)
 def spoken(text: str) -> Spoken:
-    """Read a text."""
+    """Read a text, no more of it than `MAX_CONTENT_CHARACTERS`."""
+    text = text[:MAX_CONTENT_CHARACTERS]
     return Spoken(frozenset(tokenise(text)), figures_of(text), " ".join(text.lower().split()))
 
 

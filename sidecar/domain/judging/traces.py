@@ -7,7 +7,7 @@ from typing import Final
 
 from sidecar.domain.judging.cues import negated_keys, parts_of
 from sidecar.domain.judging.reading import NEVER, Reading, bits, first, last
-from sidecar.domain.judging.terms import Rarity, Term, TermKind, spoken, terms_of, weights_of
+from sidecar.domain.judging.terms import MAX_CONTENT_CHARACTERS, Rarity, Term, TermKind, spoken, terms_of, weights_of
 
 _DENIED_SHARE: Final = 0.3
 """Of its weight, a term that the memory warns of tells as much when it turns up."""
@@ -53,10 +53,10 @@ class Traces:
         """Look for a memory's terms; see `weights_of` for the others and the rarity."""
         terms = terms_of(content)
         weights = weights_of(terms, [spoken(other) for other in others], rarity)
-        denied = negated_keys(content)
+        denied = negated_keys(content[:MAX_CONTENT_CHARACTERS])
         speakers = reading.speakers
         self.reading = reading
-        self.content = content
+        self.content = content[:MAX_CONTENT_CHARACTERS]
         self.traces: list[Trace] = []
         for term, full_weight in zip(terms, weights, strict=True):
             mentions = reading.mentions(term)
@@ -94,7 +94,9 @@ class Traces:
 
     def first_novel(self, within: int) -> int:
         """Return where within a mask the first telling novel term stands; `NEVER` if nowhere."""
-        return min((first(trace.mentions & within) for trace in self.novel if trace.weight > _MIN_WEIGHT), default=NEVER)
+        return min(
+            (first(trace.mentions & within) for trace in self.novel if trace.weight > _MIN_WEIGHT), default=NEVER
+        )
 
     def best_part(self) -> float:
         """Return the largest share, 0 to 1, that is novel of one clause: part of a memory may be followed."""

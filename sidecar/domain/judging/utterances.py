@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 from sidecar.domain.evidence import SliceKind
@@ -18,6 +19,9 @@ from sidecar.domain.statement import split_statements
 
 MAX_PIECE_CHARACTERS: Final = 16_000
 MAX_UTTERANCES: Final = 400
+_MAX_CONTEXT: Final = 100
+_MAX_CONTEXT_PIECES: Final = 40
+_MAX_NOTE_LINE: Final = 400
 _CHUNK_CHARACTERS: Final = 200
 _MAX_SENTENCE_CHARACTERS: Final = 800
 
@@ -69,25 +73,22 @@ _KEY: Final = re.compile(
 _NOISE_KEYS: Final = frozenset({"replace_all", "timeout", "workdir", "description"})
 _PATCH_MARK: Final = re.compile(r"^\*\*\* (?:Begin|End) Patch")
 _PATCH_FILE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete|Move to)[^:]*: ?")
-_COMMENT: Final = re.compile(r"(?:^|\s)(?:#|//|--|;;|%|/\*|<!--)\s+(\S.{8,}?)(?:\*/|-->)?\s*$", re.MULTILINE)
+_COMMENT: Final = re.compile(r"(?:^|\s)(?:#|//|--|;;|%|/\*|<!--)\s+(\S.{8,}?)(?:\*/|-->)?\s*$")
 _BLOCK_QUOTE: Final = re.compile(r'"""(.+?)"""', re.DOTALL)
 _MESSAGE: Final = re.compile(r"""\s-\w*m\s*(?:"([^"]{4,})"|'([^']{4,})')""")
 _SHELL_WRAPPER: Final = re.compile(r'^\["(?:ba|z)?sh",\s*"-\w+",\s*"(.*)"\]$', re.DOTALL)
 
 
 def utterances_of(case: JudgeCase) -> tuple[Utterance, ...]:
-    """Return what was said before and after the recall, in order."""
-    found: list[Utterance] = []
-    for turn, piece in enumerate(case.before, start=-len(case.before)):
-        found.extend(_context(piece, turn))
-    for turn, piece in enumerate(case.after):
-        found.extend(_utterances(piece, turn))
-    return tuple(found)
+    """Return what was said before and after the recall, in order: the last of before, the first of after."""
+    before = list(enumerate(case.before, start=-len(case.before)))[-_MAX_CONTEXT_PIECES:]
+    context = [said for turn, piece in before for said in _context(piece, turn)]
+    following = (said for turn, piece in enumerate(case.after) for said in _utterances(piece, turn))
+    return (*context[-_MAX_CONTEXT:], *islice(following, MAX_UTTERANCES))
 
 
 def _context(piece: TranscriptPiece, turn: int) -> Iterator[Utterance]:
-    text = piece.text[:MAX_PIECE_CHARACTERS]
-    for part in _sentences(text):
+    for part in _sentences(piece.text[:MAX_PIECE_CHARACTERS]):
         yield Utterance(Source.CONTEXT, part, turn)
 
 
@@ -140,10 +141,13 @@ def _call(text: str, turn: int) -> Iterator[Utterance]:
 
 
 def _notes(text: str) -> Iterator[str]:
-    for found in _COMMENT.findall(text):
-        yield from _sentences(found)
-    for found in _BLOCK_QUOTE.findall(text):
-        yield from _sentences(found)
+    for line in text.splitlines():
+        # A longer line is data rather than code with a comment, and the pattern would take long for it.
+        found = _COMMENT.search(line) if len(line) <= _MAX_NOTE_LINE else None
+        if found:
+            yield from _sentences(found.group(1))
+    for block in _BLOCK_QUOTE.findall(text):
+        yield from _sentences(block)
     for double, single in _MESSAGE.findall(text):
         yield double or single
 
@@ -205,7 +209,8 @@ def _split_patch(patch: str) -> tuple[str, str]:
 def _split_edits(value: str) -> tuple[str, str]:
     try:
         edits = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
+        # Cut on its way, or nested without end: then at least its words are there.
         return "", value
     pairs = [edit for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, Sequence) else []
     old = "\n".join(str(edit.get("old_string", "")) for edit in pairs)
