@@ -91,9 +91,7 @@ USED = {
         "Customers' addresses must never leave the order database; the label printer gets the parcel token instead.",
         "Send the address to the label printer so that it can print it.",
         (
-            agent(
-                "I'd rather not send the address: addresses must not leave the order database. It gets the parcel token."
-            ),
+            agent("I'd rather not send it: addresses must not leave the order database. It gets the parcel token."),
             edit("labels.py", "printer.send(order)", "printer.send(order.parcel_token)"),
         ),
         MemoryType.DECISION,

@@ -12,7 +12,7 @@ import numpy as np
 from sidecar.adapters.judges.weights_file import read_model
 from sidecar.adapters.judges.word_rarity import WordRarity
 from sidecar.domain.judgement import JudgeCase, Verdict
-from sidecar.domain.judging.meaning import CONFIRMING, SETTING_ASIDE, TAKING_BACK, TWIN_COSINE, Meaning
+from sidecar.domain.judging.meaning import SETTING_ASIDE, TAKING_BACK, TWIN_COSINE, Meaning
 from sidecar.domain.judging.model import JudgeModel
 from sidecar.domain.judging.reading import Reading, bits
 from sidecar.domain.judging.signals import signals_of
@@ -110,7 +110,7 @@ class LocalJudge:
         spoken = [reading.utterances[place].text[:_MAX_UTTERANCE_CHARACTERS] for place in places]
         own = [_statements(case.content) for case in cases]
         others = [[_gist(other) for other in case.others[:_MAX_OTHERS]] for case in cases]
-        ways = (TAKING_BACK, SETTING_ASIDE, CONFIRMING)
+        ways = (TAKING_BACK, SETTING_ASIDE)
         vectors = self._embed(spoken) | self._embed_kept(chain.from_iterable((*own, *others, *ways)))
 
         def stack(texts: Sequence[str]) -> Embedding:
@@ -181,13 +181,12 @@ def _meaning(heard: _Heard, sounds: Sequence[tuple[float, ...]], *, own: Embeddi
     """Return the cosines; see `Meaning`. `own` has the memory's rows, the whole of it first."""
     near = heard.nearest(own)
     rivals = heard.nearest(others) if len(others) else near
-    taking_back, setting_aside, confirming = sounds
+    taking_back, setting_aside = sounds
     return Meaning(
         own=near,
         lead=tuple(mine - other for mine, other in zip(near, rivals, strict=True)),
         taking_back=taking_back,
         setting_aside=setting_aside,
-        confirming=confirming,
         twin=_twin(own[0], others),
     )
 

@@ -44,35 +44,29 @@ class Course:
         reading, speakers, traces = self._reading, self._speakers, self._traces
         since = reading.after(self.first_deed)
         setbacks = reading.troubles | speakers.user
-        stays, gone = self._after_setback(setbacks)
+        stays = self._after_setback(setbacks)
         share = stays / max(damped(traces.novel_weight(speakers.done)), 0.1)
         yield "trouble", float(bool(reading.troubles))
         yield "trouble_unsettled", (1.0 - min(share, 1.0)) if reading.troubles & since else 0.0
         yield "trouble_first", float(self.first_sign < NEVER and self._has_early(setbacks))
         yield "reverted", float(bool(reading.reverts & since))
         yield "stays", stays
-        yield "gone", gone
         yield "abandoned", self._abandoned() if setbacks & since else 0.0
 
     def _has_early(self, setbacks: int) -> bool:
         early = setbacks & self._reading.before(self.first_sign)
         return any(self._reading.turn(position) >= 0 for position in bits(early))
 
-    def _after_setback(self, setbacks: int) -> tuple[float, float]:
-        """Return how much of what was done before the first setback is done again after it, and how much is not."""
+    def _after_setback(self, setbacks: int) -> float:
+        """Return how much of what was done before the first setback is done again after it."""
         if self.first_deed == NEVER:
-            return 0.0, 0.0
-        later = self._reading.later_turns(self._reading.turn(self.first_deed))
-        return self._split_at(first(setbacks & later))
-
-    def _split_at(self, position: int) -> tuple[float, float]:
-        done = self._speakers.done
-        earlier, later = done & self._reading.before(position), done & self._reading.after(position)
-        if position == NEVER or not later:
-            return 0.0, 0.0
-        before = [trace for trace in self._traces.novel if trace.mentions & earlier]
-        stays = sum(trace.weight for trace in before if trace.mentions & later)
-        return damped(stays), damped(sum(trace.weight for trace in before if not trace.mentions & later))
+            return 0.0
+        position = first(setbacks & self._reading.later_turns(self._reading.turn(self.first_deed)))
+        earlier = self._speakers.done & self._reading.before(position)
+        later = self._speakers.done & self._reading.after(position)
+        return damped(
+            sum(trace.weight for trace in self._traces.novel if trace.mentions & earlier and trace.mentions & later)
+        )
 
     def _abandoned(self) -> float:
         """Return how much of what was done is not done any more after the agent corrected itself."""

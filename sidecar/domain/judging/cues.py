@@ -58,15 +58,9 @@ _NEGATION: Final = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_END: Final = re.compile(r"[.;,:()](?=\s|$)|\s\(|\b(?:but|because|since|and)\b")
-_PART_END: Final = re.compile(r"[;.,:()]\s|\sand\s|\sbut\s")
 _WRITTEN: Final = re.compile(r"[^\s`]+")
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 _NEGATED_WORDS: Final = 7
-
-
-def parts_of(content: str) -> list[str]:
-    """Return the clauses of a memory, each of which may be followed by itself."""
-    return [part for part in _PART_END.split(content) if part.strip()]
 
 
 def negated_keys(content: str) -> frozenset[str]:

@@ -18,12 +18,6 @@ SETTING_ASIDE: Final = (
     "That does not apply here.",
     "I checked it and ruled it out.",
 )
-CONFIRMING: Final = (
-    "Confirmed, that was the cause.",
-    "This follows our convention.",
-    "Done as noted.",
-    "It works now as expected.",
-)
 """Ways of saying that something went so; what is near to one of them probably says the same in other words."""
 
 
@@ -34,7 +28,7 @@ class Meaning:
     Attributes:
         own: Of the memory, or of its nearest sentence, with each utterance.
         lead: `own` less the nearest other memory's; 0 everywhere if there is no other.
-        taking_back: Of `TAKING_BACK` with each utterance, as are `setting_aside` and `confirming`.
+        taking_back: Of `TAKING_BACK` with each utterance, as is `setting_aside`.
         twin: Place among the case's others of the one nearest to the memory, -1 if there is none near enough.
     """
 
@@ -42,5 +36,4 @@ class Meaning:
     lead: tuple[float, ...]
     taking_back: tuple[float, ...]
     setting_aside: tuple[float, ...]
-    confirming: tuple[float, ...]
     twin: int = -1

@@ -16,7 +16,6 @@ _RULES: Final = frozenset({MemoryType.PREFERENCE, MemoryType.CONVENTION, MemoryT
 _NO_LEAD: Final = -0.3
 """Stands for the lead where nobody said anything that could have one."""
 
-_MIN_DIGITS: Final = 3
 _MAX_OTHERS: Final = 10
 """A session with more memories is hardly more crowded."""
 
@@ -31,7 +30,6 @@ def signals_of(case: JudgeCase, reading: Reading, meaning: Meaning, rarity: Rari
             *Course(traces, meaning).signals(),
             ("twin_lead", _twin_lead(case, traces, meaning, rarity)),
             ("is_rule", float(case.memory_type in _RULES)),
-            ("is_gotcha", float(case.memory_type is MemoryType.GOTCHA)),
             ("others", float(min(len(case.others), _MAX_OTHERS))),
             ("size", math.log(traces.total)),
         ]
@@ -46,7 +44,6 @@ def _word_signals(traces: Traces) -> Iterator[tuple[str, float]]:
     standing = traces.standing()
     yield "novel", damped(novel)
     yield "novel_share", novel / traces.total
-    yield "novel_part", traces.best_part()
     yield "novel_done", damped(traces.novel_weight(speakers.done))
     yield "novel_names_done", damped(traces.novel_weight(speakers.done, strong_only=True))
     yield "novel_done_at_once", damped(max(map(traces.novel_at, bits(speakers.done)), default=0.0))
@@ -59,30 +56,10 @@ def _word_signals(traces: Traces) -> Iterator[tuple[str, float]]:
         "denied_done",
         damped(sum(trace.full_weight for trace in traces.traces if trace.is_denied and trace.mentions & speakers.done)),
     )
-    yield "near_miss", float(_has_near_miss(traces))
 
 
 def _done_weight(standing: Sequence[Trace], done: int) -> float:
     return sum(trace.weight for trace in standing if trace.mentions & done)
-
-
-def _has_near_miss(traces: Traces) -> bool:
-    """Tell whether a number is about that differs from one of the memory's by one digit or a swap."""
-    own = {trace.term.key for trace in traces.figures()}
-    mine = [key[2:] for key in own if key.startswith("n:") and sum(map(str.isdigit, key)) >= _MIN_DIGITS]
-    if not mine:
-        return False
-    others = {key[2:] for text in traces.reading.spoken for key in text.figures if key.startswith("n:")} - {
-        key[2:] for key in own
-    }
-    return any(_is_near(number, other) for number in mine for other in others)
-
-
-def _is_near(number: str, other: str) -> bool:
-    if len(number) != len(other) or number == other:
-        return False
-    differing = sum(a != b for a, b in zip(number, other, strict=True))
-    return differing == 1 or (differing == 2 and sorted(number) == sorted(other))
 
 
 def _meaning_signals(reading: Reading, meaning: Meaning) -> Iterator[tuple[str, float]]:
@@ -98,7 +75,6 @@ def _meaning_signals(reading: Reading, meaning: Meaning) -> Iterator[tuple[str, 
     yield "meaning_corrected", _most(meaning.own, reading.corrections)
     yield "sounds_taken_back", _most(meaning.taking_back, speakers.said)
     yield "sounds_set_aside", _most(meaning.setting_aside, speakers.said)
-    yield "sounds_confirmed", _most(meaning.confirming, speakers.said)
     yield "lead_said", _most(meaning.lead, speakers.said, otherwise=_NO_LEAD)
     yield "lead_done", _most(meaning.lead, speakers.done, otherwise=_NO_LEAD)
     yield "lead_asked", _most(meaning.lead, speakers.asked, otherwise=_NO_LEAD)

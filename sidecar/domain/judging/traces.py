@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sidecar.domain.judging.cues import negated_keys, parts_of
+from sidecar.domain.judging.cues import negated_keys
 from sidecar.domain.judging.reading import NEVER, Reading, bits, first, last
 from sidecar.domain.judging.terms import MAX_CONTENT_CHARACTERS, Rarity, Term, TermKind, spoken, terms_of, weights_of
 
@@ -14,8 +14,6 @@ _DENIED_SHARE: Final = 0.3
 
 _MIN_WEIGHT: Final = 0.3
 """Below it a term is too common to say where a memory first took effect."""
-
-_MIN_PART_WEIGHT: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +95,6 @@ class Traces:
         return min(
             (first(trace.mentions & within) for trace in self.novel if trace.weight > _MIN_WEIGHT), default=NEVER
         )
-
-    def best_part(self) -> float:
-        """Return the largest share, 0 to 1, that is novel of one clause: part of a memory may be followed."""
-        best = 0.0
-        for part in parts_of(self.content):
-            text = spoken(part)
-            inside = [trace for trace in self.traces if text.says(trace.term)]
-            weight = sum(trace.weight for trace in inside)
-            if weight > _MIN_PART_WEIGHT:
-                best = max(best, sum(trace.novel_weight for trace in inside) / weight)
-        return best
 
     def standing(self) -> list[Trace]:
         """Return the novel terms whose last mention in a deed was not replaced by a later edit."""
