@@ -82,4 +82,4 @@ def test_bad_file_is_told(
 def test_judge_that_is_not_set_up_is_told(labelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Figures of another judge than the one asked for would mislead."""
     assert command("judge-eval", str(labelled), "--judge", "llm") != 0
-    assert "--judge local" in capsys.readouterr().err
+    assert "language model" in capsys.readouterr().err

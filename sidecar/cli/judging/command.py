@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,12 +10,13 @@ import typer
 
 from sidecar.api.plain import JsonValue
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
-from sidecar.cli.judging.judges import JudgeKind, judge_of
+from sidecar.cli.judging.judges import judge_of
 from sidecar.cli.output import Output
-from sidecar.domain.judgement import Verdict
+from sidecar.domain.judgement import JudgeCase, JudgeKind, Verdict
 from sidecar.domain.judging.labelled import LabelledCase, read_labelled
 from sidecar.domain.judging.scoring import Asked, Judged, Score, by_kind, calibration_error, score
 from sidecar.errors import InvalidInputError
+from sidecar.ports import Judge
 
 _STDIN: Final = "-"
 _DIGITS: Final = 4
@@ -65,11 +66,17 @@ def _lines(file: str) -> list[str]:
 def _verdicts(kind: JudgeKind, cases: Sequence[LabelledCase], output: Output) -> tuple[str, list[Verdict | None]]:
     with output.counting("Judging") as report:
         judge = judge_of(kind)
-        verdicts: list[Verdict | None] = []
-        for start in range(0, len(cases), _BATCH):
-            report(start, len(cases))
-            verdicts.extend(asyncio.run(judge.judge([entry.case for entry in cases[start : start + _BATCH]])))
-        return judge.name, verdicts
+        return judge.name, asyncio.run(_judge_all(judge, [entry.case for entry in cases], report))
+
+
+async def _judge_all(
+    judge: Judge, cases: Sequence[JudgeCase], report: Callable[[int, int], None]
+) -> list[Verdict | None]:
+    verdicts: list[Verdict | None] = []
+    for start in range(0, len(cases), _BATCH):
+        report(start, len(cases))
+        verdicts.extend(await judge.judge(cases[start : start + _BATCH]))
+    return verdicts
 
 
 def _document(

@@ -1,36 +1,28 @@
-"""The judges that can be evaluated; the place where another one is added."""
-
-from collections.abc import Callable, Mapping
-from enum import StrEnum
-from typing import Final
+"""Makes the judge that is to be evaluated, in this process."""
 
 from sidecar.adapters.embedders.minilm_onnx import OnnxMiniLmEmbedder
+from sidecar.adapters.judges.choose import choose_judge
+from sidecar.adapters.judges.llm import DEFAULT_MAX_BYTES
 from sidecar.adapters.judges.local import LocalJudge
-from sidecar.errors import JudgeUnavailableError
-from sidecar.ports import Judge
+from sidecar.adapters.system_clock import SystemClock
+from sidecar.domain.judgement import JudgeKind
+from sidecar.ports import Judge, LanguageModel
 
 
-class JudgeKind(StrEnum):
-    """Which judge."""
+def judge_of(kind: JudgeKind, *, model: LanguageModel | None = None) -> Judge:
+    """Return a judge.
 
-    LOCAL = "local"
-    LLM = "llm"
-
-
-def judge_of(kind: JudgeKind) -> Judge:
-    """Return a judge that runs in this process.
+    Args:
+        model: What the judge `llm` asks; None if there is none.
 
     Raises:
-        JudgeUnavailableError: If it cannot run here.
+        InvalidInputError: If the language model is to judge and there is none.
+        JudgeUnavailableError: If its files cannot be used.
     """
-    make = _JUDGES.get(kind)
-    if make is None:
-        raise JudgeUnavailableError(kind.value, "no language model is set up for it; use `--judge local`")
-    return make()
-
-
-def _local() -> Judge:
-    return LocalJudge(OnnxMiniLmEmbedder())
-
-
-_JUDGES: Final[Mapping[JudgeKind, Callable[[], Judge]]] = {JudgeKind.LOCAL: _local}
+    return choose_judge(
+        kind,
+        local=lambda: LocalJudge(OnnxMiniLmEmbedder()),
+        model=model,
+        clock=SystemClock(),
+        max_bytes=DEFAULT_MAX_BYTES,
+    )
