@@ -96,11 +96,15 @@ _GROUPS: Final[tuple[tuple[str, str, str, tuple[tuple[str, Callable[..., None]],
 """Panel, name and help of commands that have commands of their own."""
 
 # Their imports are heavy, and most runs want neither.
-_LATE: Final = {"demo": "sidecar.cli.demo.command", "bench": "sidecar.cli.bench.command"}
+_LATE: Final = {
+    "judge-eval": "sidecar.cli.judging.command",
+    "demo": "sidecar.cli.demo.command",
+    "bench": "sidecar.cli.bench.command",
+}
 
 
 class _CommandsWithLateOnes(TyperGroup):
-    """Imports `demo` and `bench` only when they are run or listed."""
+    """Imports the commands of `_LATE` only when they are run or listed."""
 
     def list_commands(self, ctx: Context) -> list[str]:
         """See `TyperGroup.list_commands`."""
@@ -110,7 +114,7 @@ class _CommandsWithLateOnes(TyperGroup):
         """See `TyperGroup.get_command`."""
         if cmd_name not in _LATE:
             return super().get_command(ctx, cmd_name)
-        function = getattr(importlib.import_module(_LATE[cmd_name]), cmd_name)
+        function = getattr(importlib.import_module(_LATE[cmd_name]), cmd_name.replace("-", "_"))
         alone = typer.Typer(add_completion=False)
         alone.command(cmd_name, rich_help_panel=_SHOWING)(function)
         return typer.main.get_command(alone)

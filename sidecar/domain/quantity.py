@@ -9,6 +9,7 @@ CLOSE_SHARE: Final = 0.25
 """Two figures of which one is said to be rough are the same when they differ by no more than this share."""
 
 _SAME_SHARE: Final = 0.001
+_HEX_PART: Final = 2**48
 # A megabyte is 1000 or 1024 kilobytes, depending on who writes; either way the two statements agree.
 _BYTE_FACTORS: Final = (1000.0, 1024.0)
 
@@ -174,7 +175,7 @@ _PLAIN_KINDS: Final = {
 
 def _parts(kind: str, text: str) -> tuple[float, ...]:
     if kind == "hex":
-        return (float(int(text, 16)),)
+        return _hex_parts(int(text, 16))
     if kind in {"number", "word", "times"}:
         return (_count(text),)
     numbers = tuple(float(digits) for digits in re.findall(r"\d+", text))
@@ -185,6 +186,15 @@ def _parts(kind: str, text: str) -> tuple[float, ...]:
         return (hour, minute)
     month = next((float(n) for n, name in enumerate(MONTHS, 1) if name in text.lower()), None)
     return numbers if month is None else (*numbers, month)
+
+
+def _hex_parts(value: int) -> tuple[float, ...]:
+    """Return a whole number of any length in parts that floats hold exactly, the highest first."""
+    parts = [float(value % _HEX_PART)]
+    while value >= _HEX_PART:
+        value //= _HEX_PART
+        parts.append(float(value % _HEX_PART))
+    return tuple(reversed(parts))
 
 
 def _count(text: str) -> float:

@@ -23,6 +23,7 @@ from sidecar.errors.client_config import (
 )
 from sidecar.errors.faults import CallFailedError, EmbeddingFailedError, IndexRowError, InternalError
 from sidecar.errors.input import (
+    BadLabelledLineError,
     ContentTooLargeError,
     EmptyQueryError,
     InvalidInputError,
@@ -58,6 +59,7 @@ from sidecar.errors.storage import StorageCorruptError, StorageError, StorageFul
 __all__ = [
     "DOMAIN",
     "AlreadyRunningError",
+    "BadLabelledLineError",
     "CallFailedError",
     "ClientConfigChangedError",
     "ClientConfigError",

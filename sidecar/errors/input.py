@@ -76,3 +76,14 @@ class RequestKeyReusedError(InvalidInputError):
         SidecarError.__init__(
             self, f"request key {key!r} was used for another request; make a new key for each", field="request_key"
         )
+
+
+class BadLabelledLineError(InvalidInputError):
+    """A line of a file with labelled transcripts is not of the form that it should have."""
+
+    reason = "BAD_LABELLED_LINE"
+
+    def __init__(self, line: int, problem: str) -> None:
+        SidecarError.__init__(
+            self, f"line {line} is no labelled transcript: {problem}; docs/judge.md shows the form", line=str(line)
+        )

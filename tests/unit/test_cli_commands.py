@@ -23,7 +23,7 @@ B = "mem_01J8ZQ5A2C4E6G8J0M2P4R6T8W"
 COMMANDS = (
     "remember recall get list count forget restore context relate unrelate graph apply outcome validate history "
     "challenge disputes resolve promote demote contradictions supersedes health export import backup restore-backup "
-    "status doctor start stop restart mcp sessions files"
+    "status doctor start stop restart mcp sessions files judge-eval"
 )
 
 

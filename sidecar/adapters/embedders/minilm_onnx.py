@@ -58,7 +58,7 @@ class OnnxMiniLmEmbedder:
         """
         path = weights_path or package_folder(_WEIGHTS_PACKAGE, distribution=_WEIGHTS_DISTRIBUTION) / "model.onnx"
         weights = read_verified(path, sha256=_WEIGHTS_SHA256, origin=_WEIGHTS_DISTRIBUTION)
-        table = read_verified(_TOKENIZER_PATH, sha256=_TOKENIZER_SHA256, origin="memory-sidecar")
+        table = read_tokenizer_table()
         self._is_closed = False
         self._session = _load_session(weights)
         self._tokenizer = tokenizers.Tokenizer.from_buffer(table)
@@ -123,6 +123,15 @@ class OnnxMiniLmEmbedder:
         except RuntimeError as error:
             raise EmbeddingFailedError(f"onnxruntime failed: {error}") from error
         return _mean_of_tokens(states, attention)
+
+
+def read_tokenizer_table() -> bytes:
+    """Return the tokenizer as JSON, verified; its vocabulary is ordered by how frequent the words were.
+
+    Raises:
+        EmbedderUnavailableError: If the file is missing or is not the one expected.
+    """
+    return read_verified(_TOKENIZER_PATH, sha256=_TOKENIZER_SHA256, origin="memory-sidecar")
 
 
 def _load_session(weights: bytes) -> ort.InferenceSession:

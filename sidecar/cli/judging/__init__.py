@@ -1,0 +1,1 @@
+"""`sidecar judge-eval`: how well a judge agrees with labelled transcripts."""
