@@ -20,6 +20,7 @@ from sidecar.ports.memories import (
     Redactor,
     VectorIndex,
 )
+from sidecar.ports.usefulness import JudgeStore
 from sidecar.ports.validation import ValidationStore
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "EvidenceStore",
     "GraphStore",
     "Judge",
+    "JudgeStore",
     "KeyMask",
     "Keys",
     "LanguageModel",

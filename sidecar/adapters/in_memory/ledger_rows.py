@@ -5,9 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 from operator import itemgetter
 
-from sidecar.adapters.in_memory.tables import Tables, ThreadEntry, UsageEntry
+from sidecar.adapters.in_memory.tables import JudgeEntry, Tables, ThreadEntry, UsageEntry
 from sidecar.domain.confirmation import Claim
-from sidecar.domain.evidence import SessionThread, UsageEvent, Valence
+from sidecar.domain.disputes import Resolution
+from sidecar.domain.evidence import SessionThread, UsageEvent, UsageSource, Valence
+from sidecar.domain.judging import JobKey, JobState
 from sidecar.domain.ledger import Call, Slice, Thread
 from sidecar.domain.reinforcement import Evidence
 
@@ -15,9 +17,10 @@ from sidecar.domain.reinforcement import Evidence
 class InMemoryLedgerRows:
     """See `LedgerRows`."""
 
-    def __init__(self, tables: Tables, owner: str) -> None:
+    def __init__(self, tables: Tables, owner: str, *, read_at: datetime | None = None) -> None:
         self._tables = tables
         self._owner = owner
+        self._read_at = read_at
 
     @property
     def owner(self) -> str:
@@ -69,6 +72,15 @@ class InMemoryLedgerRows:
             return entry.event.credited_id
         return ""
 
+    def withdraw_judged(self, memory_id: str, *, occasion: str) -> None:
+        """See `ConfirmationRows.withdraw_judged`."""
+        named = (self._owner, memory_id, occasion, UsageSource.JUDGE)
+        self._tables.usage = [
+            entry
+            for entry in self._tables.usage
+            if (entry.event.owner, entry.event.memory_id, entry.occasion, entry.event.source) != named
+        ]
+
     def pass_credit(self, event: UsageEvent, *, occasion: str) -> str:
         """See `ConfirmationRows.pass_credit`."""
         for entry in self._same_events(event, occasion):
@@ -93,14 +105,26 @@ class InMemoryLedgerRows:
             entry.event
             for entry in self._tables.usage
             if entry.event.owner == self._owner
-            and entry.event.credited_id == memory_id
+            and memory_id in (entry.event.memory_id, entry.event.credited_id)
             and entry.event.at >= since
             and entry.event.valence is not Valence.SURFACED
         ]
 
+    def cleared_at(self, memory_id: str) -> datetime | None:
+        """See `ConfirmationRows.cleared_at`."""
+        moments = [
+            dispute.resolved_at
+            for owner, dispute in self._tables.disputes.values()
+            if owner == self._owner and dispute.memory_id == memory_id and dispute.resolution is Resolution.KEEP
+        ]
+        return max((moment for moment in moments if moment is not None), default=None)
+
     def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:
-        """See `ConfirmationRows.save_multiplier`; for a memory that is gone nothing is stored."""
-        if self._tables.find(self._owner, memory_id) is not None:
+        """See `ConfirmationRows.save_multiplier`; for a memory that is gone nothing is stored, nor without evidence."""
+        if evidence == Evidence():
+            self._tables.multipliers.pop((self._owner, memory_id), None)
+            self._tables.multiplier_bases.pop((self._owner, memory_id), None)
+        elif self._tables.find(self._owner, memory_id) is not None:
             self._tables.multipliers[self._owner, memory_id] = value
             self._tables.multiplier_bases[self._owner, memory_id] = (evidence, at)
 
@@ -124,6 +148,8 @@ class InMemoryLedgerRows:
             self._tables.threads[entry.id] = entry
         entry.first_seen_at = min(entry.first_seen_at, at)
         entry.last_seen_at = max(entry.last_seen_at, at)
+        if self._read_at is not None:
+            entry.read_at = max(entry.read_at, self._read_at)
         entry.thread = replace(
             entry.thread,
             project=thread.project or entry.thread.project,
@@ -162,7 +188,9 @@ class InMemoryLedgerRows:
             (seq, replace(piece, is_context=piece.is_context and piece.at < at)) for seq, piece in entry.slices
         ]
         entry.shown[memory_id, call.call_id] = (at, self._tables.last_slice)
-        self._tables.judge_jobs.setdefault((self._owner, thread.client, thread.session, memory_id), thread.id)
+        key = JobKey(self._owner, thread.client, thread.session, memory_id)
+        self._tables.judge_jobs.setdefault(key, JudgeEntry(len(self._tables.judge_jobs), thread.id, at))
+        self._reopen(entry)
         return True
 
     def add_slice(self, thread: Thread, piece: Slice) -> None:
@@ -171,6 +199,8 @@ class InMemoryLedgerRows:
         entry = self._tables.threads[thread.id]
         entry.slices.append((self._tables.last_slice, piece))
         entry.gathered_bytes += 0 if piece.awaited_call else piece.size_bytes
+        if not piece.is_context and not piece.awaited_call:
+            self._reopen(entry)
 
     def take_awaiting(self, client: str, call_id: str) -> Slice | None:
         """See `LedgerRows.take_awaiting`."""
@@ -201,6 +231,17 @@ class InMemoryLedgerRows:
             entry.slices.remove((seq, piece))
             entry.dropped_slices += 1
             total -= piece.size_bytes
+
+    def _reopen(self, thread: ThreadEntry) -> None:
+        """Have the memories that a thread was shown judged anew: something was said in it."""
+        known = thread.thread
+        for memory_id, _ in thread.shown:
+            job = self._tables.judge_jobs.get(JobKey(self._owner, known.client, known.session, memory_id))
+            if job is None or (job.state is not JobState.DONE and job.leased_until is None):
+                continue
+            job.revision += 1
+            if job.state is JobState.DONE:
+                job.state, job.next_try_at = JobState.WAITING, None
 
     def _own_threads(self) -> list[ThreadEntry]:
         return [entry for entry in self._tables.threads.values() if entry.owner == self._owner]

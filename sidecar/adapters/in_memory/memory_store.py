@@ -9,6 +9,7 @@ import numpy as np
 
 from sidecar.adapters.in_memory import forgetting, listing, succession, word_index
 from sidecar.adapters.in_memory.evidence_store import InMemoryEvidence
+from sidecar.adapters.in_memory.judging import InMemoryJudging
 from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
 from sidecar.adapters.in_memory.maintenance import InMemoryMaintenance
 from sidecar.adapters.in_memory.reports import InMemoryReports
@@ -43,7 +44,7 @@ from sidecar.errors import IndexRowError, InvalidInputError, MemoryNotFoundError
 from sidecar.ports import Clock, Embedding, Keys
 
 
-class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
+class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance, InMemoryJudging):
     """Implements every store. Every method runs to its end at once, so each is a transaction."""
 
     def __init__(self, *, clock: Clock, posting_budget: int = POSTING_BUDGET) -> None:

@@ -2,19 +2,22 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from sidecar.domain.confirmation import Claim
 from sidecar.domain.disputes import Dispute
 from sidecar.domain.edges import EdgeOrigin
 from sidecar.domain.evidence import SessionThread, TranscriptCursor, UsageEvent, Valence
 from sidecar.domain.exchange import FileRecord
+from sidecar.domain.judging import JobKey, JobState, StoredVerdict
 from sidecar.domain.ledger import Call, Slice
 from sidecar.domain.memory import Memory, MemoryType, Relation
 from sidecar.domain.reinforcement import Evidence
 from sidecar.domain.store_values import AddOutcome, Edge, Forgetting, RecallRecord
 from sidecar.domain.validation import ValidationEvent
 from sidecar.ports import Embedding
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,27 @@ class ThreadEntry:
     missing_ids: int = 0
     dropped_slices: int = 0
     gathered_bytes: int = 0
+    read_at: datetime = _NEVER
+    """When anything of it was read last, by our own clock."""
     slices: list[tuple[int, Slice]] = field(default_factory=list)
     shown: dict[tuple[str, str], tuple[datetime, int]] = field(default_factory=dict)
     """(memory id, call id) to when it was shown and the number of the last slice before."""
+
+
+@dataclass(slots=True)
+class JudgeEntry:
+    """A judge job; `thread_id` is that of the thread that saw the memory first."""
+
+    number: int
+    thread_id: int
+    created_at: datetime
+    state: JobState = JobState.WAITING
+    revision: int = 0
+    attempts: int = 0
+    next_try_at: datetime | None = None
+    leased_until: datetime | None = None
+    has_lost_text: bool = False
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -101,8 +122,8 @@ class Tables:
     seen_events: set[bytes] = field(default_factory=set)
     threads: dict[int, ThreadEntry] = field(default_factory=dict)
     calls: dict[tuple[str, str, str], Call] = field(default_factory=dict)
-    judge_jobs: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
-    """(owner, client, session, memory id) to the thread that saw it first."""
+    judge_jobs: dict[JobKey, JudgeEntry] = field(default_factory=dict)
+    verdicts: dict[JobKey, StoredVerdict] = field(default_factory=dict)
     cursors: dict[tuple[str, str, str], TranscriptCursor] = field(default_factory=dict)
     last_key: int = 0
     last_edge: int = 0

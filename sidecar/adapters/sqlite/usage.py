@@ -10,6 +10,7 @@ from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_value
 from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.values import from_us, to_us
 from sidecar.domain.confirmation import Claim, Standing
+from sidecar.domain.disputes import Resolution
 from sidecar.domain.evidence import UsageEvent, UsageSource, Valence
 from sidecar.domain.memory import Relation
 from sidecar.domain.reinforcement import Evidence
@@ -220,6 +221,13 @@ class SqliteConfirmationRows:
         self._connection.execute(f"DELETE FROM usage_events WHERE {_SAME_EVENT}", _identity(event, occasion))
         return credited_id
 
+    def withdraw_judged(self, memory_id: str, *, occasion: str) -> None:
+        """See `ConfirmationRows.withdraw_judged`."""
+        self._connection.execute(
+            "DELETE FROM usage_events WHERE owner = ? AND memory_id = ? AND occasion = ? AND source = ?",
+            (self._owner, memory_id, occasion, UsageSource.JUDGE),
+        )
+
     def pass_credit(self, event: UsageEvent, *, occasion: str) -> str:
         """See `ConfirmationRows.pass_credit`."""
         before = self._credited_id(event, occasion)
@@ -251,14 +259,32 @@ class SqliteConfirmationRows:
         """See `ConfirmationRows.credits`."""
         rows = fetch_all(
             self._connection,
-            f"SELECT {_EVENT_COLUMNS} FROM usage_events WHERE credited_id = ? AND at >= ? AND owner = ? "
-            "AND valence <> ? ORDER BY id",
+            f"SELECT {_EVENT_COLUMNS} FROM usage_events WHERE id IN ("
+            "SELECT id FROM usage_events WHERE credited_id = ?1 AND at >= ?2 AND owner = ?3 "
+            "UNION SELECT id FROM usage_events WHERE owner = ?3 AND memory_id = ?1 AND at >= ?2) "
+            "AND valence <> ?4 ORDER BY id",
             (memory_id, to_us(since), self._owner, Valence.SURFACED),
         )
         return [_event_from_row(row) for row in rows]
 
+    def cleared_at(self, memory_id: str) -> datetime | None:
+        """See `ConfirmationRows.cleared_at`."""
+        at = fetch_value(
+            self._connection,
+            "SELECT max(d.resolved_at) FROM disputes d JOIN memories m ON m.key = d.key "
+            "WHERE m.id = ? AND m.owner = ? AND d.resolution = ?",
+            (memory_id, self._owner, Resolution.KEEP),
+        )
+        return None if at is None else from_us(at)
+
     def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:
-        """See `ConfirmationRows.save_multiplier`; for a memory that is gone nothing is stored."""
+        """See `ConfirmationRows.save_multiplier`; for a memory that is gone nothing is stored, nor without evidence."""
+        if evidence == Evidence():
+            self._connection.execute(
+                "DELETE FROM multipliers WHERE key = (SELECT key FROM memories WHERE id = ? AND owner = ?)",
+                (memory_id, self._owner),
+            )
+            return
         self._connection.execute(
             "INSERT OR REPLACE INTO multipliers (key, value, useful, misled, computed_at) "
             "SELECT key, ?, ?, ?, ? FROM memories WHERE id = ? AND owner = ?",
