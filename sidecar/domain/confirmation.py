@@ -139,8 +139,12 @@ class ConfirmationRows(Protocol):
         """Delete what a judge said of a memory on that occasion."""
         ...
 
+    def multiplier_in_use(self, memory_id: str) -> tuple[float, Evidence]:
+        """Return a memory's multiplier and what it rests on; (1, nothing) if none is stored."""
+        ...
+
     def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:
-        """Store a memory's multiplier with what it rests on."""
+        """Store a memory's multiplier with what it rests on; nothing is kept without evidence."""
         ...
 
 
@@ -224,11 +228,15 @@ def give_credit_back(rows: ConfirmationRows, memory_id: str, *, at: datetime) ->
         recompute(rows, heir, at=at)
 
 
-def recompute(rows: ConfirmationRows, memory_id: str, *, at: datetime) -> None:
-    """Compute a memory's multiplier anew from the evidence of the window that ends now."""
+def recompute(rows: ConfirmationRows, memory_id: str, *, at: datetime) -> bool:
+    """Compute a memory's multiplier anew from the evidence of the window that ends now; tell whether it changed."""
     events = rows.credits(memory_id, since=at - timedelta(days=WINDOW_DAYS))
     evidence = evidence_of(weigh_events(events, memory_id, cleared_at=rows.cleared_at(memory_id)))
-    rows.save_multiplier(memory_id, multiplier(evidence), evidence, at=at)
+    value = multiplier(evidence)
+    if rows.multiplier_in_use(memory_id) == (value, evidence):
+        return False
+    rows.save_multiplier(memory_id, value, evidence, at=at)
+    return True
 
 
 def _was_likely_shown(rows: ConfirmationRows, claim: Claim) -> bool:

@@ -20,7 +20,7 @@ from sidecar.ports.memories import (
     Redactor,
     VectorIndex,
 )
-from sidecar.ports.usefulness import JudgeStore
+from sidecar.ports.usefulness import JudgeStore, ReinforcementStore
 from sidecar.ports.validation import ValidationStore
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "MaintenanceStore",
     "MemoryStore",
     "Redactor",
+    "ReinforcementStore",
     "ValidationStore",
     "VectorIndex",
 ]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from sidecar.domain.hygiene import EvidencePlace, MemoryEvidence, ReviewItem
 from sidecar.domain.judgement import JudgeCase, Verdict
 from sidecar.domain.judging import DueRule, JudgeJob, JudgeJobCounts, ParkedJudgeJob, StoredVerdict
 
@@ -69,4 +70,40 @@ class JudgeStore(Protocol):
         No byte of them is left in the database or its journal. Texts that still wait for a judge are kept for
         `WAITING_LIFE`; then they go too, with their jobs.
         """
+        ...
+
+
+class ReinforcementStore(Protocol):
+    """Keeps multipliers in step with the evidence, and tells what each rests on.
+
+    Raises (every method):
+        StorageError: Or one of its leaves, when the disk or the database refuses; nothing was changed then.
+    """
+
+    async def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
+        """Take a lease unless another holder has it; tell whether that went well. It ends by itself."""
+        ...
+
+    async def release_lease(self, name: str, holder: str) -> None:
+        """Give a lease back; one that somebody else holds by now stays."""
+        ...
+
+    async def evidence_places(self, *, after_key: int, limit: int) -> list[EvidencePlace]:
+        """Return memories of all owners that have evidence or a multiplier, by key, from behind that key on."""
+        ...
+
+    async def recompute_multipliers(self, places: Sequence[EvidencePlace], *, at: datetime) -> int:
+        """Compute these memories' multipliers anew from the window that ends then; return how many changed."""
+        ...
+
+    async def memory_evidence(self, owner: str, memory_id: str, *, at: datetime) -> MemoryEvidence:
+        """Return all that bears on a memory's multiplier.
+
+        Raises:
+            MemoryNotFoundError: If it is not there.
+        """
+        ...
+
+    async def review_items(self, owner: str, *, at: datetime, limit: int) -> list[ReviewItem]:
+        """Return the active memories that misled several sessions; see `sidecar.domain.hygiene.by_urgency`."""
         ...

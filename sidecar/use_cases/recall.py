@@ -17,6 +17,7 @@ from sidecar.domain.recall import (
     RecalledMemory,
     ScoreParts,
 )
+from sidecar.domain.reinforcement import NEUTRAL, applied
 from sidecar.domain.relevance import FLOOR
 from sidecar.domain.store_values import RankFields, RecallRecord
 from sidecar.domain.text import normalise
@@ -61,6 +62,7 @@ class RecallQuery:
         namespace: See `read_scope`.
         is_internal: A look-up of ours: nothing counts as delivered.
         expand: How related memories are added; None for none of them.
+        is_unreinforced: Evidence of use is left out of account, to show what it changes.
     """
 
     text: str
@@ -73,6 +75,15 @@ class RecallQuery:
     created_after: datetime | None = None
     created_before: datetime | None = None
     expand: ExpandQuery | None = None
+    is_unreinforced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _RankTerms:
+    """What holds for all candidates of one recall."""
+
+    standing_rules: frozenset[int]
+    is_reinforced: bool
 
 
 class Recall:
@@ -120,7 +131,7 @@ class Recall:
             self._expand.check(query.expand)
         selection = self.selection(caller, query)
         candidates = await self._find.run(text, selection)
-        recalled = await self._rank(candidates.found, selection, limit)
+        recalled = await self._rank(candidates.found, selection, limit, is_reinforced=not query.is_unreinforced)
         answer = RecallAnswer("", recalled, total_matched=len(candidates.found), degraded=candidates.degraded)
         if self._expand is not None and query.expand is not None and recalled:
             answer = replace(answer, expanded=await self._expand.run(caller.owner, recalled, query.expand, selection))
@@ -162,17 +173,14 @@ class Recall:
         )
 
     async def _rank(
-        self, candidates: Sequence[Candidate], selection: MemoryFilter, limit: int
+        self, candidates: Sequence[Candidate], selection: MemoryFilter, limit: int, *, is_reinforced: bool
     ) -> tuple[RecalledMemory, ...]:
         """Return the best by score. Every candidate is ranked: evidence of use may lift one from far down."""
         now = self._clock.now()
         keys = [candidate.key for candidate in candidates]
         fields, standing_rules = await asyncio.gather(self._store.rank_fields(keys), self._standing_rules(keys))
-        parts = {
-            c.key: self._parts(c, fields[c.key], now, is_standing_rule=c.key in standing_rules)
-            for c in candidates
-            if c.key in fields
-        }
+        terms = _RankTerms(standing_rules, is_reinforced=is_reinforced)
+        parts = {c.key: self._parts(c, fields[c.key], now, terms) for c in candidates if c.key in fields}
         # Equal scores newest first: keys are given out in order.
         best = sorted(parts, key=lambda key: (-parts[key].score, -key))
         # A few more than asked, in case one changed since the catalog's mask was made.
@@ -187,8 +195,14 @@ class Recall:
     async def _standing_rules(self, keys: Sequence[int]) -> frozenset[int]:
         return await self._validation.standing_rule_keys(keys) if self._validation is not None and keys else frozenset()
 
-    def _parts(self, candidate: Candidate, fields: RankFields, now: datetime, *, is_standing_rule: bool) -> ScoreParts:
+    def _parts(self, candidate: Candidate, fields: RankFields, now: datetime, terms: _RankTerms) -> ScoreParts:
         policy = self._policy
+        is_standing_rule = candidate.key in terms.standing_rules
+        reinforcement = (
+            applied(fields.reinforcement, similarity=candidate.similarity, word_share=candidate.word_share)
+            if terms.is_reinforced
+            else NEUTRAL
+        )
         standing_weight = policy.standing_rule_weight if is_standing_rule else 1.0
         return ScoreParts(
             similarity=candidate.similarity,
@@ -197,7 +211,7 @@ class Recall:
             type_weight=ranking.type_weight(fields.memory_type) * standing_weight,
             age_factor=ranking.age_factor(fields.created_at, now, half_life_days=policy.age_half_life_days),
             provenance_factor=ranking.provenance_factor(fields.provenance, machine_weight=policy.machine_weight),
-            reinforcement=fields.reinforcement,
+            reinforcement=reinforcement,
         )
 
 

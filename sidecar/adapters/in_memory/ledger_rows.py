@@ -11,7 +11,7 @@ from sidecar.domain.disputes import Resolution
 from sidecar.domain.evidence import SessionThread, UsageEvent, UsageSource, Valence
 from sidecar.domain.judging import JobKey, JobState
 from sidecar.domain.ledger import Call, Slice, Thread
-from sidecar.domain.reinforcement import Evidence
+from sidecar.domain.reinforcement import NEUTRAL, Evidence
 
 
 class InMemoryLedgerRows:
@@ -118,6 +118,13 @@ class InMemoryLedgerRows:
             if owner == self._owner and dispute.memory_id == memory_id and dispute.resolution is Resolution.KEEP
         ]
         return max((moment for moment in moments if moment is not None), default=None)
+
+    def multiplier_in_use(self, memory_id: str) -> tuple[float, Evidence]:
+        """See `ConfirmationRows.multiplier_in_use`."""
+        place = (self._owner, memory_id)
+        if place not in self._tables.multipliers:
+            return NEUTRAL, Evidence()
+        return self._tables.multipliers[place], self._tables.multiplier_bases[place][0]
 
     def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:
         """See `ConfirmationRows.save_multiplier`; for a memory that is gone nothing is stored, nor without evidence."""

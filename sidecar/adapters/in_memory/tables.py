@@ -142,6 +142,8 @@ class Tables:
     files: list[tuple[str, FileRecord]] = field(default_factory=list)
     recall_sizes: dict[str, int] = field(default_factory=dict)
     """Recall id to how many memories it delivered, where their ids are not known."""
+    leases: dict[str, tuple[str, datetime]] = field(default_factory=dict)
+    """Name to who holds it, and until when."""
     last_report: int = 0
     last_dispute: int = 0
     last_file: int = 0

@@ -6,14 +6,14 @@ from datetime import datetime
 
 import apsw
 
-from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_value
+from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_value
 from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.values import from_us, to_us
 from sidecar.domain.confirmation import Claim, Standing
 from sidecar.domain.disputes import Resolution
 from sidecar.domain.evidence import UsageEvent, UsageSource, Valence
 from sidecar.domain.memory import Relation
-from sidecar.domain.reinforcement import Evidence
+from sidecar.domain.reinforcement import NEUTRAL, Evidence
 from sidecar.domain.store_values import RecallRecord
 
 _EVENT_COLUMNS = (
@@ -276,6 +276,16 @@ class SqliteConfirmationRows:
             (memory_id, self._owner, Resolution.KEEP),
         )
         return None if at is None else from_us(at)
+
+    def multiplier_in_use(self, memory_id: str) -> tuple[float, Evidence]:
+        """See `ConfirmationRows.multiplier_in_use`."""
+        row = fetch_one(
+            self._connection,
+            "SELECT x.value, x.useful, x.misled FROM multipliers x JOIN memories m ON m.key = x.key "
+            "WHERE m.id = ? AND m.owner = ?",
+            (memory_id, self._owner),
+        )
+        return (NEUTRAL, Evidence()) if row is None else (row[0], Evidence(row[1], row[2]))
 
     def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:
         """See `ConfirmationRows.save_multiplier`; for a memory that is gone nothing is stored, nor without evidence."""
