@@ -72,8 +72,12 @@ def applied(value: float, *, similarity: float | None, word_share: float | None)
         similarity: Raw cosine of query and memory; None if not known.
         word_share: Share of the best possible word score; None if words took no part.
     """
-    is_exact = (similarity or 0.0) >= EXACT_SIMILARITY or (word_share or 0.0) >= EXACT_WORD_SHARE
-    return max(value, EXACT_LOWEST) if is_exact else value
+    return max(value, EXACT_LOWEST) if is_exact_match(similarity, word_share) else value
+
+
+def is_exact_match(similarity: float | None, word_share: float | None) -> bool:
+    """Tell whether a candidate is what the query names; see `applied`."""
+    return (similarity or 0.0) >= EXACT_SIMILARITY or (word_share or 0.0) >= EXACT_WORD_SHARE
 
 
 def arithmetic(evidence: Evidence) -> str:

@@ -198,8 +198,30 @@ class ParkedJob:
 
 
 @dataclass(frozen=True, slots=True)
+class RankedCandidate:
+    """What a candidate of a recall was ranked by.
+
+    Attributes:
+        relevance: 0 to 1; `factors`: product of what it was multiplied by, reinforcement apart.
+        is_exact: See `sidecar.domain.reinforcement.applied`.
+    """
+
+    key: int
+    relevance: float
+    factors: float
+    is_exact: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RecallRecord:
-    """One recall as it was delivered: ids only."""
+    """One recall as it was delivered: ids and figures only.
+
+    Attributes:
+        memory_ids: Of all that was delivered, the found ones first.
+        candidates: The best ones in order, to try other constants on; empty to record none.
+        found_count: How many of those were delivered.
+        is_unreinforced: Whether evidence of use was left out of account, to measure what it does.
+    """
 
     recall_id: str
     owner: str
@@ -209,6 +231,9 @@ class RecallRecord:
     at: datetime
     memory_ids: tuple[str, ...]
     is_degraded: bool
+    candidates: tuple[RankedCandidate, ...] = ()
+    found_count: int = 0
+    is_unreinforced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ worker threads only.
 """
 
 from sidecar.ports.graph import GraphStore
+from sidecar.ports.insights import InsightsStore
 from sidecar.ports.judging import Judge
 from sidecar.ports.language_model import LanguageModel, LlmLedger
 from sidecar.ports.maintenance import ActivityStore, MaintenanceStore
@@ -30,6 +31,7 @@ __all__ = [
     "Embedding",
     "EvidenceStore",
     "GraphStore",
+    "InsightsStore",
     "Judge",
     "JudgeStore",
     "KeyMask",

@@ -25,11 +25,13 @@ from sidecar.server import policies
 from sidecar.server.application import Run
 from sidecar.server.background import SupervisedTask
 from sidecar.server.children import SupervisedChild
+from sidecar.server.judges import build_judge
 from sidecar.server.servicers import (
     Parts,
     Servicers,
     build_activity_servicer,
     build_graph_servicer,
+    build_insights_servicer,
     build_maintenance_servicer,
     build_memory_servicer,
     build_validation_servicer,
@@ -40,7 +42,10 @@ from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.collect_evidence import CollectEvidence
 from sidecar.use_cases.completion import Completion
 from sidecar.use_cases.embed_memories import EmbedMemories
+from sidecar.use_cases.judge_queue import JudgeStatus
+from sidecar.use_cases.judge_usefulness import JudgeUsefulness
 from sidecar.use_cases.report_status import ChildStatus, ReportStatus
+from sidecar.use_cases.run_hygiene import RunHygiene
 from sidecar.use_cases.semantic_index import SemanticIndex
 
 _WATCHER_LOG: Final = "watcher.log"
@@ -62,6 +67,7 @@ class SidecarApplication:
         self._tasks: tuple[SupervisedTask, ...] = ()
         self._store: SqliteStore | None = None
         self._semantic: SemanticIndex | None = None
+        self._judging: JudgeUsefulness | None = None
         self._watcher = _watcher(settings, self._folder)
         self._add_servicers: Callable[[grpc.aio.Server], None] | None = None
 
@@ -89,14 +95,22 @@ class SidecarApplication:
             completion=self._completion,
             clock=self._clock,
         )
-        embedding = self._build_services(parts)
-        self._tasks = _tasks(semantic, embedding)
+        hygiene = RunHygiene(
+            store=store, judging=store, insights=store, clock=self._clock, policy=policies.hygiene_policy(settings)
+        )
+        judge = build_judge(settings)
+        if judge is not None:
+            self._judging = JudgeUsefulness(
+                store=store, judge=judge, clock=self._clock, policy=policies.judge_policy(settings)
+            )
+        embedding = self._build_services(parts, hygiene)
+        self._tasks = _tasks(semantic, embedding, hygiene, self._judging)
         for task in self._tasks:
             task.start()
         if settings.watcher and watched_clients(settings):
             self._watcher.start()
 
-    def _build_services(self, parts: Parts) -> EmbedMemories:
+    def _build_services(self, parts: Parts, hygiene: RunHygiene) -> EmbedMemories:
         """Build all that answers calls; return what works in the background for it."""
         auto_link = AutoLink(
             graph=parts.store,
@@ -121,6 +135,7 @@ class SidecarApplication:
             counters=lambda: {
                 "embed_failures": embedding.failures,
                 "auto_link_failures": auto_link.failures,
+                **self._judge_counters(),
                 **self._task_failures(),
             },
             clock=parts.clock,
@@ -141,6 +156,7 @@ class SidecarApplication:
             evidence=EvidenceServicer(
                 collect=CollectEvidence(evidence=parts.store, redactor=parts.redactor, clock=parts.clock)
             ),
+            insights=build_insights_servicer(parts, hygiene=hygiene, judge_status=self._judge_status),
             admin=admin_servicer,
         )
         self._add_servicers = servicers.add_to
@@ -180,10 +196,18 @@ class SidecarApplication:
         )
 
     def _task_problems(self) -> tuple[str, ...]:
-        return tuple(task.problem for task in self._tasks if task.problem)
+        judging = self._judging.problem if self._judging is not None else ""
+        return tuple(filter(None, (judging, *(task.problem for task in self._tasks))))
 
     def _task_failures(self) -> dict[str, int]:
         return {"background_failures": sum(task.failures for task in self._tasks)}
+
+    def _judge_status(self) -> JudgeStatus:
+        return self._judging.status if self._judging is not None else JudgeStatus()
+
+    def _judge_counters(self) -> dict[str, int]:
+        judging = self._judging
+        return {} if judging is None else {"judged": judging.judged, "judge_failures": judging.failures}
 
     def _identity(self) -> Identity:
         return Identity(
@@ -214,11 +238,20 @@ def _watcher(settings: Settings, folder: DataFolder) -> SupervisedChild:
     return SupervisedChild("watcher", command, log_path=folder.log_folder / _WATCHER_LOG, environment=environment)
 
 
-def _tasks(semantic: SemanticIndex, embedding: EmbedMemories) -> tuple[SupervisedTask, ...]:
+def _tasks(
+    semantic: SemanticIndex, embedding: EmbedMemories, hygiene: RunHygiene, judging: JudgeUsefulness | None
+) -> tuple[SupervisedTask, ...]:
     loading = SupervisedTask(
         "load-meaning", semantic.load, consequence="memories are found by words only", on_give_up=semantic.switch_off
     )
-    return loading, SupervisedTask("embed-memories", embedding.run, consequence="new memories are found by words only")
+    tasks = [
+        loading,
+        SupervisedTask("embed-memories", embedding.run, consequence="new memories are found by words only"),
+        SupervisedTask("hygiene", hygiene.run, consequence="multipliers rest on evidence that is too old"),
+    ]
+    if judging is not None:
+        tasks.append(SupervisedTask("judge-usefulness", judging.run, consequence="usefulness is not judged"))
+    return tuple(tasks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from sidecar.domain.judgement import JudgeCase, Verdict
 from sidecar.domain.judging import DueRule, JudgeJob
 from sidecar.errors import JudgeUnavailableError, SidecarError, StorageError, TooManyRequestsError
 from sidecar.ports import Clock, Judge, JudgeStore
+from sidecar.use_cases.judge_queue import JudgeStatus
 
 _LONGEST_BACKOFF_S: Final = 3600.0
 _LONGEST_WAIT_S: Final = 15.0
@@ -59,6 +60,11 @@ class JudgeUsefulness:
         self.problem = ""
         self.failures = 0
         self.judged = 0
+
+    @property
+    def status(self) -> JudgeStatus:
+        """Who judges, and why not now."""
+        return JudgeStatus(self._judge.name, self.problem)
 
     async def run(self) -> None:
         """Work until cancelled."""

@@ -17,9 +17,10 @@ from sidecar.domain.recall import (
     RecalledMemory,
     ScoreParts,
 )
-from sidecar.domain.reinforcement import NEUTRAL, applied
+from sidecar.domain.reinforcement import NEUTRAL, applied, is_exact_match
 from sidecar.domain.relevance import FLOOR
-from sidecar.domain.store_values import RankFields, RecallRecord
+from sidecar.domain.replay import KEPT_CANDIDATES, is_in_holdout
+from sidecar.domain.store_values import RankedCandidate, RankFields, RecallRecord
 from sidecar.domain.text import normalise
 from sidecar.errors import EmptyQueryError, InvalidInputError
 from sidecar.ports import Clock, MemoryStore, ValidationStore
@@ -43,6 +44,8 @@ class RecallPolicy:
         machine_weight: See `ranking.provenance_factor`.
         default_results: Memories returned when the caller names no number.
         standing_rule_weight: Factor for memories that are delivered elsewhere as standing rules.
+        holdout_share: Share of the sessions whose recalls are left unreinforced, 0 to 1, to measure the difference.
+        is_recording: Whether candidates are kept, so that other constants can be tried on them.
     """
 
     floor: float = FLOOR
@@ -51,6 +54,8 @@ class RecallPolicy:
     machine_weight: float = 0.9
     default_results: int = DEFAULT_RESULTS
     standing_rule_weight: float = 0.6
+    holdout_share: float = 0.0
+    is_recording: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,15 @@ class _RankTerms:
     """What holds for all candidates of one recall."""
 
     standing_rules: frozenset[int]
+    is_reinforced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """What a recall came to. `candidates`: the best ones, also those beyond what was asked for."""
+
+    memories: tuple[RecalledMemory, ...]
+    candidates: tuple[RankedCandidate, ...]
     is_reinforced: bool
 
 
@@ -131,13 +145,22 @@ class Recall:
             self._expand.check(query.expand)
         selection = self.selection(caller, query)
         candidates = await self._find.run(text, selection)
-        recalled = await self._rank(candidates.found, selection, limit, is_reinforced=not query.is_unreinforced)
+        ranked = await self._rank(
+            candidates.found, selection, limit, is_reinforced=not self._is_unreinforced(caller, query)
+        )
+        recalled = ranked.memories
         answer = RecallAnswer("", recalled, total_matched=len(candidates.found), degraded=candidates.degraded)
         if self._expand is not None and query.expand is not None and recalled:
             answer = replace(answer, expanded=await self._expand.run(caller.owner, recalled, query.expand, selection))
-        return answer if query.is_internal else await self._delivered(caller, answer)
+        return answer if query.is_internal else await self._delivered(caller, answer, ranked)
 
-    async def _delivered(self, caller: Caller, answer: RecallAnswer) -> RecallAnswer:
+    def _is_unreinforced(self, caller: Caller, query: RecallQuery) -> bool:
+        """Tell whether evidence of use is left out of account: asked for, or to measure what it does."""
+        if query.is_unreinforced or query.is_internal or not caller.session:
+            return query.is_unreinforced
+        return is_in_holdout(caller.client, caller.session, share=self._policy.holdout_share)
+
+    async def _delivered(self, caller: Caller, answer: RecallAnswer, ranked: _Ranked) -> RecallAnswer:
         """Note that an agent gets this answer, and give it an id."""
         memories = [found.memory for found in answer.memories] + [found.memory for found in answer.expanded]
         now = self._clock.now()
@@ -152,6 +175,9 @@ class Recall:
                 at=now,
                 memory_ids=tuple(memory.id for memory in memories),
                 is_degraded=bool(answer.degraded),
+                candidates=ranked.candidates if self._policy.is_recording else (),
+                found_count=len(ranked.memories),
+                is_unreinforced=not ranked.is_reinforced,
             )
         )
         return replace(answer, recall_id=recall_id)
@@ -174,7 +200,7 @@ class Recall:
 
     async def _rank(
         self, candidates: Sequence[Candidate], selection: MemoryFilter, limit: int, *, is_reinforced: bool
-    ) -> tuple[RecalledMemory, ...]:
+    ) -> _Ranked:
         """Return the best by score. Every candidate is ranked: evidence of use may lift one from far down."""
         now = self._clock.now()
         keys = [candidate.key for candidate in candidates]
@@ -187,7 +213,11 @@ class Recall:
         memories = await self._store.fetch(best[: limit + _SPARE], selection)
         chosen = memories[:limit]
         disputed = await self._disputed([memory.key for memory in chosen])
-        return tuple(RecalledMemory(memory, parts[memory.key], memory.key in disputed) for memory in chosen)
+        return _Ranked(
+            memories=tuple(RecalledMemory(memory, parts[memory.key], memory.key in disputed) for memory in chosen),
+            candidates=tuple(_ranked_candidate(key, parts[key]) for key in best[:KEPT_CANDIDATES]),
+            is_reinforced=is_reinforced,
+        )
 
     async def _disputed(self, keys: Sequence[int]) -> frozenset[int]:
         return await self._validation.disputed_keys(keys) if self._validation is not None and keys else frozenset()
@@ -213,6 +243,12 @@ class Recall:
             provenance_factor=ranking.provenance_factor(fields.provenance, machine_weight=policy.machine_weight),
             reinforcement=reinforcement,
         )
+
+
+def _ranked_candidate(key: int, parts: ScoreParts) -> RankedCandidate:
+    return RankedCandidate(
+        key, parts.relevance, parts.factors, is_exact=is_exact_match(parts.similarity, parts.word_score)
+    )
 
 
 def _checked_limit(limit: int) -> int:

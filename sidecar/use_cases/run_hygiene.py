@@ -5,12 +5,12 @@ Nothing waits for it: whatever counts at once, such as a challenge or a verdict,
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from sidecar.domain.hygiene import HYGIENE_LEASE, HygieneReport
-from sidecar.ports import Clock, ReinforcementStore
+from sidecar.domain.hygiene import HYGIENE_LEASE, WINDOW, HygieneReport
+from sidecar.ports import Clock, InsightsStore, JudgeStore, ReinforcementStore
 
 _AT_ONCE: Final = 200
 _LEASE: Final = timedelta(minutes=10)
@@ -21,16 +21,34 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HygienePolicy:
-    """How often it runs by itself, seconds between the end of one run and the next."""
+    """How often it runs by itself, and what it keeps.
+
+    Attributes:
+        interval_s: Between the end of one run and the next.
+        keep_text_s: Texts of a judged session are kept until it was quiet for so long.
+        recorded_recalls: Most recalls of an owner whose candidates are kept.
+    """
 
     interval_s: float = 6 * 3600.0
+    keep_text_s: float = 3600.0
+    recorded_recalls: int = 5000
 
 
 class RunHygiene:
     """Computes multipliers anew, one run at a time."""
 
-    def __init__(self, *, store: ReinforcementStore, clock: Clock, policy: HygienePolicy) -> None:
+    def __init__(
+        self,
+        *,
+        store: ReinforcementStore,
+        judging: JudgeStore,
+        insights: InsightsStore,
+        clock: Clock,
+        policy: HygienePolicy,
+    ) -> None:
         self._store = store
+        self._judging = judging
+        self._insights = insights
         self._clock = clock
         self._policy = policy
 
@@ -48,7 +66,15 @@ class RunHygiene:
         if not await self._store.take_lease(HYGIENE_LEASE, holder, now=now, until=now + _LEASE):
             return HygieneReport(is_refused=True)
         try:
-            return await self._recompute_all(holder)
+            report = await self._recompute_all(holder)
+            # Also here: without a judge nobody else would see to them.
+            await self._judging.drop_judged_texts(
+                quiet_since=now - timedelta(seconds=self._policy.keep_text_s), now=now
+            )
+            dropped = await self._insights.prune_recorded_recalls(
+                before=now - WINDOW, most=self._policy.recorded_recalls
+            )
+            return replace(report, dropped_recalls=dropped)
         finally:
             await self._store.release_lease(HYGIENE_LEASE, holder)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from sidecar.adapters.in_memory import forgetting, listing, succession, word_index
 from sidecar.adapters.in_memory.evidence_store import InMemoryEvidence
+from sidecar.adapters.in_memory.insights import InMemoryInsights
 from sidecar.adapters.in_memory.judging import InMemoryJudging
 from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
 from sidecar.adapters.in_memory.maintenance import InMemoryMaintenance
@@ -21,6 +22,7 @@ from sidecar.domain.memory import Link, Memory, MemoryState, Relation
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.recall import MemoryFilter
 from sidecar.domain.reinforcement import NEUTRAL
+from sidecar.domain.replay import RecordedCandidate
 from sidecar.domain.store_values import (
     AddOutcome,
     CatalogRow,
@@ -45,7 +47,9 @@ from sidecar.errors import IndexRowError, InvalidInputError, MemoryNotFoundError
 from sidecar.ports import Clock, Embedding, Keys
 
 
-class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance, InMemoryJudging, InMemoryReinforcement):
+class InMemoryStore(
+    InMemoryEvidence, InMemoryReports, InMemoryMaintenance, InMemoryJudging, InMemoryReinforcement, InMemoryInsights
+):
     """Implements every store. Every method runs to its end at once, so each is a transaction."""
 
     def __init__(self, *, clock: Clock, posting_budget: int = POSTING_BUDGET) -> None:
@@ -250,6 +254,12 @@ class InMemoryStore(InMemoryEvidence, InMemoryReports, InMemoryMaintenance, InMe
         if record.recall_id in tables.recalls:
             return
         tables.recalls[record.recall_id] = record
+        if record.candidates:
+            tables.recall_candidates[record.recall_id] = tuple(
+                RecordedCandidate(tables.memories[c.key].id, c.relevance, c.factors, c.is_exact)
+                for c in record.candidates
+                if c.key in tables.memories
+            )
         for memory_id in dict.fromkeys(record.memory_ids):
             memory = tables.find(record.owner, memory_id)
             if memory is None:

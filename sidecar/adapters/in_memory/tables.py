@@ -13,6 +13,7 @@ from sidecar.domain.judging import JobKey, JobState, StoredVerdict
 from sidecar.domain.ledger import Call, Slice
 from sidecar.domain.memory import Memory, MemoryType, Relation
 from sidecar.domain.reinforcement import Evidence
+from sidecar.domain.replay import RecordedCandidate
 from sidecar.domain.store_values import AddOutcome, Edge, Forgetting, RecallRecord
 from sidecar.domain.validation import ValidationEvent
 from sidecar.ports import Embedding
@@ -140,6 +141,8 @@ class Tables:
     """(owner, event) pairs."""
     disputes: dict[int, tuple[str, Dispute]] = field(default_factory=dict)
     files: list[tuple[str, FileRecord]] = field(default_factory=list)
+    recall_candidates: dict[str, tuple[RecordedCandidate, ...]] = field(default_factory=dict)
+    """Recall id to its candidates, the best first."""
     recall_sizes: dict[str, int] = field(default_factory=dict)
     """Recall id to how many memories it delivered, where their ids are not known."""
     leases: dict[str, tuple[str, datetime]] = field(default_factory=dict)

@@ -12,6 +12,7 @@ import apsw
 from sidecar.adapters.sqlite import coverage, embeddings, evidence, forgetting, reading, upkeep, usage, words
 from sidecar.adapters.sqlite.connection import open_writer, storage_error
 from sidecar.adapters.sqlite.forgetting import ForgetMemories
+from sidecar.adapters.sqlite.insights_store import SqliteInsights
 from sidecar.adapters.sqlite.judge_store import SqliteJudging
 from sidecar.adapters.sqlite.maintenance_store import SqliteMaintenance
 from sidecar.adapters.sqlite.migration import find_version, migrate, shipped_migrations
@@ -61,7 +62,7 @@ from sidecar.ports import Clock, Embedding, Keys
 _RECALL_RECORD: Final = "recall_record"
 
 
-class SqliteStore(SqliteReports, SqliteMaintenance, SqliteJudging, SqliteReinforcement):
+class SqliteStore(SqliteReports, SqliteMaintenance, SqliteJudging, SqliteReinforcement, SqliteInsights):
     """Implements every store on one database file."""
 
     def __init__(

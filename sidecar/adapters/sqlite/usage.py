@@ -6,6 +6,7 @@ from datetime import datetime
 
 import apsw
 
+from sidecar.adapters.sqlite import recorded_recalls
 from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_value
 from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.values import from_us, to_us
@@ -44,6 +45,8 @@ def record_recall(transaction: Transaction, record: RecallRecord) -> None:
     )
     if not connection.changes():
         return
+    if record.candidates:
+        recorded_recalls.record(connection, record)
     for memory_id in memory_ids:
         connection.execute(
             "UPDATE memories SET access_count = access_count + 1, accessed_at = max(accessed_at, ?) "
@@ -86,6 +89,23 @@ def events_about(connection: apsw.Connection, owner: str, memory_id: str) -> lis
         (owner, memory_id),
     )
     return [_event_from_row(row) for row in rows]
+
+
+def votes(connection: apsw.Connection, owner: str, memory_ids: Sequence[str]) -> dict[str, list[UsageEvent]]:
+    """Return what was said for and against these memories or credited to them, by memory, the oldest first."""
+    found: dict[str, list[UsageEvent]] = {}
+    for memory_id in memory_ids:
+        rows = fetch_all(
+            connection,
+            f"SELECT {_EVENT_COLUMNS} FROM usage_events WHERE id IN ("
+            "SELECT id FROM usage_events WHERE owner = ?1 AND memory_id = ?2 AND valence IN ('useful', 'misled') "
+            "UNION SELECT id FROM usage_events WHERE credited_id = ?2 AND owner = ?1 "
+            "AND valence IN ('useful', 'misled')) ORDER BY at, id",
+            (owner, memory_id),
+        )
+        if rows:
+            found[memory_id] = [_event_from_row(row) for row in rows]
+    return found
 
 
 def _surfaced(record: RecallRecord, memory_id: str) -> UsageEvent:
