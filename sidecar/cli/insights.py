@@ -12,6 +12,7 @@ from sidecar.cli.output import Output
 
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 _MOST_COLUMNS: Final = 40
+_VOLUMES: Final = frozenset({"useful_recalls"})
 _HEADLINE: Final = "the figure to go by"
 
 
@@ -57,12 +58,12 @@ def told(metric: service.Metric) -> str:
     """Return a figure as a person reads it: a share in percent, a volume as it is, `-` for none."""
     if not metric.HasField("value"):
         return "-"
-    return f"{metric.value:.0f}" if metric.value == metric.numerator else f"{metric.value:.1%}"
+    return f"{metric.value:.0f}" if metric.name in _VOLUMES else f"{metric.value:.1%}"
 
 
 def chart(values: Sequence[int]) -> str:
     """Return a bar for each day or, of many days, for each few of them; the highest is a full one."""
-    per_bar = -(-len(values) // _MOST_COLUMNS)
+    per_bar = max(-(-len(values) // _MOST_COLUMNS), 1)
     sums = [sum(values[start : start + per_bar]) for start in range(0, len(values), per_bar)]
     highest = max(sums, default=0)
     if not highest:
