@@ -115,3 +115,19 @@ def test_notes_of_a_project_become_memories(shell: Shell, tmp_path: Path) -> Non
     assert (again["stored"], again["known_already"]) == (0, 2)
     listed = shell.answer("list", "--namespace", "project:shop")["memories"]
     assert {memory["metadata"]["imported_from"]["format"] for memory in listed} == {"claude-memory"}
+
+
+def test_usefulness_is_told_from_the_shell(shell: Shell) -> None:
+    """Evidence, what it changed, who should be looked at, and the figures."""
+    used = shell.remember("The parser drops blank lines.")
+    shell.answer("outcome", used, "succeeded")
+    told = shell.answer("why", used, "--query", "blank lines", "-n", "global")
+    assert told["multiplier"] > 1
+    assert told["rank_change"]["rank"] == 1
+    assert shell.answer("review")["items"] == []
+    assert shell.answer("hygiene")["looked_at"] == 1
+    assert shell.answer("judge")["parked"] == 0
+    assert shell.answer("replay")["outcome"] == "too_little_data"
+    captured = next(one for one in shell.answer("insights", "--days", "3")["series"] if one["name"] == "captured")
+    assert captured["values"] == [0, 0, 1]
+    assert shell.code("insights") == 0
