@@ -5,124 +5,36 @@ them; the table of docs/configuration.md is made from it by `python -m sidecar.c
 """
 
 import difflib
-import math
 import os
 import stat
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
 from sidecar.client.endpoint import HOME_VARIABLE, DataFolder, resolve_home
+from sidecar.domain.confidence import FAILURE_FACTOR, FALL_BACK_BELOW
+from sidecar.domain.context import CHARACTERS_PER_TOKEN, HALF_LIFE_DAYS, OWN_PROJECT_FACTOR
+from sidecar.domain.edge_paths import RELATION_WEIGHTS
 from sidecar.domain.expansion import DEFAULT_DECAY, DEFAULT_DEPTH
 from sidecar.domain.graph_view import DEFAULT_GRAPH_DEPTH
+from sidecar.domain.health_report import LOW_CONFIDENCE
+from sidecar.domain.judgement import JudgeKind
+from sidecar.domain.llm import LlmProvider
+from sidecar.domain.memory import DEFAULT_CONFIDENCE, DEFAULT_IMPORTANCE, GOLDEN_CONFIDENCE, MemoryType, Relation
 from sidecar.domain.relevance import FLOOR
+from sidecar.domain.setting import ENVIRONMENT_PREFIX, Setting, Value
+from sidecar.domain.setting import described as _setting
+from sidecar.domain.supersession import LEAST_FAILURES, LEAST_SUCCESSES
 from sidecar.domain.word_selection import POSTING_BUDGET
 from sidecar.errors import InvalidInputError, UntrustedPathError
 
-ENVIRONMENT_PREFIX: Final = "SIDECAR_"
+LLM_KEY_VARIABLE: Final = "SIDECAR_LLM_API_KEY"
+"""Holds a key rather than a setting."""
+
 _MAX_FILE_BYTES: Final = 64 * 1024
-_TRUE: Final = frozenset({"1", "true", "yes", "on"})
-_FALSE: Final = frozenset({"0", "false", "no", "off"})
-
-Value = str | int | float | bool
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One line of the table.
-
-    Attributes:
-        name: As in the file; in the environment with the prefix and in capitals, as a flag with dashes.
-        kind: Type of the value.
-        default: Value if nothing else is said.
-        unit: Of a number; empty for none.
-        description: What it does.
-        least: Smallest number allowed.
-        most: Largest number allowed.
-        choices: Texts allowed; empty means any.
-    """
-
-    name: str
-    kind: type[str] | type[int] | type[float] | type[bool]
-    default: Value
-    unit: str
-    description: str
-    least: float
-    most: float
-    choices: tuple[str, ...]
-
-    @property
-    def variable(self) -> str:
-        """Name in the environment."""
-        return ENVIRONMENT_PREFIX + self.name.upper()
-
-    @property
-    def flag(self) -> str:
-        """Name on the command line."""
-        return "--" + self.name.replace("_", "-")
-
-    @property
-    def expected(self) -> str:
-        """What a value must be, for messages and the documentation."""
-        if self.kind is bool:
-            return "true or false"
-        if self.choices:
-            return "one of " + ", ".join(f"`{choice}`" for choice in self.choices)
-        if self.kind is str:
-            return "a text"
-        kind = "a whole number" if self.kind is int else "a number"
-        unit = f" {self.unit}" if self.unit else ""
-        if math.isinf(self.most):
-            return f"{kind}, {self.least:g} or more{unit}"
-        # Not `:g`: that would round a limit such as 67108864.
-        return f"{kind}, {_shown(self.least)} to {_shown(self.most)}{unit}"
-
-    def accept(self, given: object, *, source: str) -> Value:
-        """Return the value, converted from a text if it is one.
-
-        Raises:
-            InvalidInputError: It is not acceptable; names setting, source, value and what is expected.
-        """
-        value = self._converted(given)
-        if value is None or not self._is_allowed(value):
-            raise InvalidInputError(f"{self.name} (from {source})", given, self.expected)
-        return value
-
-    def _converted(self, given: object) -> Value | None:
-        if self.kind is str:
-            return given if isinstance(given, str) else None
-        if self.kind is bool:
-            return _to_bool(given)
-        if isinstance(given, bool) or not isinstance(given, str | int | float):
-            return None
-        try:
-            if self.kind is int:
-                return int(given) if not isinstance(given, float) or given.is_integer() else None
-            return float(given)
-        except (ValueError, OverflowError):
-            return None
-
-    def _is_allowed(self, value: Value) -> bool:
-        if isinstance(value, str):
-            return not self.choices or value in self.choices
-        return isinstance(value, bool) or (self.least <= value <= self.most and math.isfinite(value))
-
-
-def _setting(
-    default: Value,
-    description: str,
-    *,
-    unit: str = "",
-    least: float = 0,
-    most: float = math.inf,
-    choices: tuple[str, ...] = (),
-) -> Any:
-    """Describe a setting in the place of its default."""
-    details = {"description": description, "unit": unit, "least": least, "most": most, "choices": choices}
-    return field(default=default, metadata=details)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +80,17 @@ class Settings:
     )
     index_save_after_writes: int = _setting(1000, "The vector index is saved after so many changes.", least=1)
 
+    # --- what is stored where the caller says nothing
+    remember_type: str = _setting(
+        "session", "Type of a memory that is stored without one.", choices=tuple(sorted(MemoryType))
+    )
+    remember_importance: float = _setting(
+        DEFAULT_IMPORTANCE, "Importance of a memory that is stored without one.", most=1
+    )
+    remember_confidence: float = _setting(
+        DEFAULT_CONFIDENCE, "Confidence of a memory that is stored without one.", most=1
+    )
+
     # --- recall
     default_results: int = _setting(5, "Memories that a recall returns unless it says how many.", least=1, most=100)
     recall_floor: float = _setting(FLOOR, "Memories less relevant than this are not returned.", most=1)
@@ -198,6 +121,23 @@ class Settings:
     )
     relation_decay: float = _setting(DEFAULT_DECAY, "What is left of the relevance after each relation.", most=1)
 
+    weight_supersedes: float = _setting(
+        RELATION_WEIGHTS[Relation.SUPERSEDES], "What `supersedes` passes on of a memory's relevance.", most=1
+    )
+    weight_caused_by: float = _setting(
+        RELATION_WEIGHTS[Relation.CAUSED_BY], "What `caused_by` passes on of a memory's relevance.", most=1
+    )
+    weight_derived_from: float = _setting(
+        RELATION_WEIGHTS[Relation.DERIVED_FROM], "What `derived_from` passes on of a memory's relevance.", most=1
+    )
+    weight_relates_to: float = _setting(
+        RELATION_WEIGHTS[Relation.RELATES_TO], "What `relates_to` passes on of a memory's relevance.", most=1
+    )
+    weight_contradicts: float = _setting(
+        RELATION_WEIGHTS[Relation.CONTRADICTS], "What `contradicts` passes on of a memory's relevance.", most=1
+    )
+    relate_weight: float = _setting(1.0, "Weight of a relation that is made without one.", most=1)
+
     # --- contexts
     context_tokens: int = _setting(
         4000, "Most tokens of a context, golden rules apart.", unit="tokens", least=100, most=100_000
@@ -207,15 +147,44 @@ class Settings:
         2000, "A longer memory is cut in a context.", unit="characters", least=80, most=65536
     )
 
-    # --- whether memories hold
-    validation_adjustment: float = _setting(
-        0.1, "How far a success lifts a memory's confidence; a failure lowers it one and a half times as far.", most=1
+    context_half_life_days: float = _setting(
+        HALF_LIFE_DAYS,
+        "After so long without being read a memory counts half as much in a context.",
+        unit="days",
+        least=0.01,
     )
+    context_own_project_factor: float = _setting(
+        OWN_PROJECT_FACTOR, "How much more a project's own memories count in its contexts.", least=1, most=100
+    )
+    characters_per_token: int = _setting(
+        CHARACTERS_PER_TOKEN, "How many characters count as one token of a context.", unit="characters", least=1, most=8
+    )
+
+    # --- whether memories hold
+    validation_adjustment: float = _setting(0.1, "How far a success lifts a memory's confidence.", most=1)
+    failure_factor: float = _setting(
+        FAILURE_FACTOR, "How much further a failure lowers a memory's confidence than a success lifts it.", most=10
+    )
+    golden_confidence: float = _setting(
+        GOLDEN_CONFIDENCE, "From this confidence on a memory is a golden rule.", least=0.01, most=1
+    )
+    golden_fall_back: float = _setting(
+        FALL_BACK_BELOW,
+        "Below this confidence a failure turns a promoted golden rule back into what it was.",
+        most=1,
+    )
+    low_confidence: float = _setting(LOW_CONFIDENCE, "A memory less sure than this needs a look.", most=1)
     contradiction_threshold: float = _setting(
         0.7, "How near, raw cosine, memories must be to be looked at for contradictions.", most=1
     )
     same_topic_threshold: float = _setting(
         0.7, "How near, raw cosine, memories must be for one to replace the other by its successes.", most=1
+    )
+    supersede_successes: int = _setting(
+        LEAST_SUCCESSES, "Successes that a memory needs to replace another by them.", least=1, most=1000
+    )
+    supersede_failures: int = _setting(
+        LEAST_FAILURES, "Failures that a memory needs to be replaced by another's successes.", least=1, most=1000
     )
     compared_memories: int = _setting(
         20, "Near memories that are compared for contradictions and replacement.", least=1, most=200
@@ -258,6 +227,45 @@ class Settings:
         5000, "Recalls whose candidates are kept for `sidecar replay`, figures only; 0 keeps none.", most=100_000
     )
     metric_days: int = _setting(30, "Days that `sidecar insights` looks at.", unit="days", least=1, most=365)
+
+    # --- language model, see docs/llm.md
+    llm: str = _setting(
+        "off",
+        "Which interface a language model is asked through; while `off`, none is asked.",
+        choices=tuple(LlmProvider),
+    )
+    llm_base_url: str = _setting("", "Where it is asked, such as `http://127.0.0.1:11434/v1`; there is no default.")
+    llm_model: str = _setting("", "Name of the model, as its provider knows it.")
+    llm_api_key_file: str = _setting("", "File that holds the key and nothing else, readable by you alone (mode 600).")
+    llm_api_key_variable: str = _setting(
+        "", f"Environment variable that holds the key instead; a client hands `{LLM_KEY_VARIABLE}` on, and no other."
+    )
+    llm_timeout_s: float = _setting(
+        30.0, "How long one question may take, from first byte to last.", unit="s", least=1, most=600
+    )
+    llm_wait_s: float = _setting(
+        20.0, "How long a call that a person or agent waits for is held up by a question.", unit="s", least=1, most=25
+    )
+    llm_calls_a_day: int = _setting(200, "Most questions in a day (UTC).", most=1_000_000)
+    llm_tokens_a_day: int = _setting(
+        500_000, "Most tokens in a day (UTC), in and out.", unit="tokens", most=1_000_000_000
+    )
+    llm_classification: bool = _setting(
+        default=True, description="Whether the language model may refine relations that were made by themselves."
+    )
+    llm_contradictions: bool = _setting(
+        default=True, description="Whether the language model is asked about what no rule on contradictions decides."
+    )
+    llm_veto: bool = _setting(
+        default=True,
+        description="Whether the language model may object to one memory replacing another by its successes.",
+    )
+    judge: str = _setting(
+        "local", "What judges whether memories were of use; `llm` asks the language model.", choices=tuple(JudgeKind)
+    )
+    judge_llm_bytes: int = _setting(
+        24_000, "Most text of one question of the judge `llm`.", unit="bytes", least=4_000, most=1_000_000
+    )
 
     # --- watching transcripts
     watcher: bool = _setting(default=True, description="Whether transcripts of clients are read for evidence.")
@@ -309,7 +317,7 @@ def load_settings(
 
 def unknown_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the variables that look like settings and are none; most likely they are misspelt."""
-    known = {HOME_VARIABLE, *(setting.variable for setting in SETTINGS)}
+    known = {HOME_VARIABLE, LLM_KEY_VARIABLE, *(setting.variable for setting in SETTINGS)}
     return tuple(sorted(name for name in environment if name.startswith(ENVIRONMENT_PREFIX) and name not in known))
 
 
@@ -349,17 +357,6 @@ def _known(name: str, *, source: str) -> Setting:
         hint = f"; did you mean `{near[0]}`?" if near else "; docs/configuration.md lists them"
         raise InvalidInputError(f"a setting's name (from {source})", name, f"one that exists{hint}")
     return setting
-
-
-def _to_bool(given: object) -> bool | None:
-    if isinstance(given, bool):
-        return given
-    text = given.strip().lower() if isinstance(given, str) else None
-    return {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}.get(text or "")
-
-
-def _shown(number: float) -> str:
-    return str(int(number)) if float(number).is_integer() else str(number)
 
 
 def _shown_default(value: Value) -> str:

@@ -15,6 +15,7 @@ from sidecar import __version__
 from sidecar.cli import (
     activity,
     backups,
+    connecting,
     context,
     disputes,
     exporting,
@@ -46,6 +47,7 @@ _GRAPH: Final = "Relations"
 _HOLDS: Final = "Whether they hold"
 _USE: Final = "How useful they are"
 _KEEPING: Final = "Copies"
+_CLIENTS: Final = "Clients"
 _RUNNING: Final = "The sidecar itself"
 _SHOWING: Final = "Seeing it work"
 _COMMANDS: Final[tuple[tuple[str, str, Callable[..., None]], ...]] = (
@@ -82,6 +84,9 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[..., None]], ...]] = (
     (_KEEPING, "import", importing_command.import_),
     (_KEEPING, "backup", backups.backup),
     (_KEEPING, "restore-backup", backups.restore_backup),
+    (_CLIENTS, "connect", connecting.connect),
+    (_CLIENTS, "disconnect", connecting.disconnect),
+    (_CLIENTS, "connections", connecting.connections),
     (_RUNNING, "status", status.status),
     (_RUNNING, "doctor", doctor),
     (_RUNNING, "start", lifecycle.start),

@@ -66,10 +66,12 @@ def check_status(answer: admin.GetStatusResponse) -> Iterator[Finding]:
     else:
         told = f"the sidecar is {answer.version}, this command {__version__}"
         yield Finding("version", Verdict.DOUBTFUL, told, "run `sidecar restart`")
-    # What was given up is told below with the reasons.
-    problems = (problem for problem in answer.problems if not (answer.queue.parked and _RETRY in problem))
-    for problem in problems:
+    # What was given up is told below with the reasons, and so is what is the matter with the language model.
+    told_below = [_RETRY] if answer.queue.parked else []
+    told_below += [answer.language_model.problem] if answer.language_model.problem else []
+    for problem in (each for each in answer.problems if not any(text in each for text in told_below)):
         yield Finding("sidecar", Verdict.DOUBTFUL, problem, "see the text; `sidecar status` shows every part")
+    yield from _check_language_model(answer.language_model)
     queue = answer.queue
     if queue.parked:
         reasons = sorted({job.reason for job in queue.parked_jobs}) or ["no reason told"]
@@ -83,6 +85,18 @@ def check_status(answer: admin.GetStatusResponse) -> Iterator[Finding]:
         yield Finding("disk", Verdict.DOUBTFUL, told, "free some space; without any, nothing can be stored")
     else:
         yield Finding("disk", Verdict.GOOD, f"{free // 2**20} MiB free")
+
+
+def _check_language_model(model: admin.LanguageModelStatus) -> Iterator[Finding]:
+    """Look at whom texts are sent to, and whether that works; nothing is said of one that is off."""
+    if not model.host:
+        return
+    told = rendering.language_model(model)
+    if model.state == admin.PART_STATE_READY:
+        yield Finding("language model", Verdict.GOOD, told)
+    else:
+        remedy = "all else works without it; correct the settings `llm_…` and restart, or see to the model"
+        yield Finding("language model", Verdict.DOUBTFUL, told, remedy)
 
 
 def try_round_trip(sidecar: "Sidecar", *, is_meaning_off: bool) -> Iterator[Finding]:

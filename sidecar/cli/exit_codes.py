@@ -42,8 +42,8 @@ MEANINGS: Final = {
     ExitCode.NOT_ALLOWED: "a file, folder or token is not ours alone, so it was not used",
     ExitCode.STORAGE: "the disk or the database refused; nothing was stored",
     ExitCode.UNAVAILABLE: "no sidecar runs, it could not be started, or it gave no answer in time",
-    ExitCode.NOT_FOUND: "no memory, relation, dispute or session has this id; `forget`: none is near enough",
-    ExitCode.CONFLICT: "not possible in the present state, such as forgetting a golden rule or what is forgotten",
+    ExitCode.NOT_FOUND: "no memory, relation, dispute or session has this id; nothing found to `forget` or `connect`",
+    ExitCode.CONFLICT: "not possible as things are: forgetting a golden rule, changing a client's damaged file",
     ExitCode.INTERRUPTED: "interrupted with Ctrl-C",
 }
 

@@ -33,7 +33,12 @@ def relate(
     source: Annotated[str, typer.Argument(help="Id of the memory it starts at.", metavar="SOURCE")],
     relation: Annotated[Relation, typer.Argument(help="What it says.", metavar="RELATION")],
     target: Annotated[str, typer.Argument(help="Id of the memory it leads to.", metavar="TARGET")],
-    weight: Annotated[float, typer.Option("--weight", "-w", min=0.0, max=1.0, help="How strong it is.")] = 1.0,
+    weight: Annotated[
+        float | None,
+        typer.Option(
+            "--weight", "-w", min=0.0, max=1.0, help="How strong it is.", show_default="setting relate_weight"
+        ),
+    ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -102,7 +102,9 @@ WAYS: Final[Mapping[str, Ways]] = {
 }
 """By method. What is missing here is for programs only."""
 
-LOCAL_COMMANDS: Final = frozenset({"start", "restart", "serve", "mcp", "restore-backup", "demo", "bench"})
+LOCAL_COMMANDS: Final = frozenset(
+    {"start", "restart", "serve", "mcp", "restore-backup", "demo", "bench", "connect", "disconnect", "connections"}
+)
 """Commands that are no operation of a running sidecar."""
 
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from sidecar.api.plain import short_name
+from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
 
@@ -122,3 +123,21 @@ def unknown_variables(names: Iterable[str]) -> str:
 def redactions(found: "list[pb.Redaction]") -> str:
     """Return what was taken out of a text, such as `2 aws-access-token`."""
     return ", ".join(f"{one.count} {one.rule}" for one in found)
+
+
+def language_model(status: admin.LanguageModelStatus) -> str:
+    """Return which language model is asked, where, and what that costs."""
+    if not status.host:
+        return "off, nothing is sent anywhere"
+    where = "on this machine" if status.local else "REMOTE: texts leave this machine"
+    parts = [
+        short_name(admin.PartState.DESCRIPTOR, status.state),
+        f"{status.model} by {status.provider} at {status.host} ({where})",
+        f"today {status.calls_today} of {status.calls_a_day} questions",
+        f"{status.tokens_today} of {status.tokens_a_day} tokens",
+    ]
+    if status.counters["malformed"]:
+        parts.append(f"{counted(status.counters['malformed'], 'answer')} dropped")
+    if status.problem:
+        parts.append(status.problem)
+    return ", ".join(parts)

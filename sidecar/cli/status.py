@@ -112,6 +112,7 @@ def _show_status(output: Output, answer: admin.GetStatusResponse) -> None:
         ("index", _index(index)),
         ("queue", _queue(queue, embedder)),
         ("watcher", _told(watcher.state, rendering.counted(watcher.restarts, "restart"), watcher.problem)),
+        ("language model", rendering.language_model(answer.language_model)),
         ("storage", f"{storage.engine}, {database} + journal {journal}, {free} free"),
     ]
     output.table(("part", "state"), rows)

@@ -15,6 +15,7 @@ from sidecar.domain.confidence import ValidationKind
 
 _KIND = service.ValidationKind.DESCRIPTOR
 _TYPE = pb.MemoryType.DESCRIPTOR
+_VETO = service.VetoReason.DESCRIPTOR
 
 
 class Verdict(StrEnum):
@@ -79,7 +80,7 @@ def validate(
             "-a",
             min=0.0,
             max=1.0,
-            help="How far confidence moves; one and a half times as far down.",
+            help="How far confidence moves up; down it moves further, by the setting failure_factor.",
             show_default="setting validation_adjustment",
         ),
     ] = None,
@@ -188,14 +189,22 @@ def supersedes(
         answer = sidecar.check_supersedes(request)
     if call.output.is_json:
         call.output.document(plain(answer))
-        return
+    else:
+        _show_supersession(call.output, answer)
+    for text in answer.not_checked:
+        call.output.note(f"Not checked: {text}")
+
+
+def _show_supersession(output: Output, answer: service.CheckSupersedesResponse) -> None:
     if not answer.superseded_id:
-        call.output.line(f"It replaces none: {answer.reason}")
+        output.line(f"It replaces none: {answer.reason}")
         return
     what = "Replaced" if answer.edge_id else "Would replace"
-    call.output.line(f"{what}: {answer.superseded_id}, {answer.reason}")
+    output.line(f"{what}: {answer.superseded_id}, {answer.reason}")
     if answer.edge_id:
-        call.output.line(f"undo: sidecar unrelate {answer.edge_id}", indent=3)
+        output.line(f"undo: sidecar unrelate {answer.edge_id}", indent=3)
+    for veto in answer.vetoes:
+        output.line(f"{veto.memory_id} stays: {short_name(_VETO, veto.reason)}, says the language model", indent=3)
 
 
 def _show_change(output: Output, change: service.ConfidenceChange) -> None:
@@ -214,7 +223,8 @@ def _event_row(event: service.ValidationEvent) -> tuple[str, str, str, str]:
 def _show_contradictions(output: Output, answer: service.DetectContradictionsResponse) -> None:
     for found in answer.contradictions:
         output.line(f"{found.memory_id}  {found.method}  similarity {found.similarity:.2f}", style="bold")
-        output.line(f"here “{found.own_part}”, there “{found.other_part}”", indent=3)
+        if found.own_part or found.other_part:
+            output.line(f"here “{found.own_part}”, there “{found.other_part}”", indent=3)
         if found.edge_id:
             output.line(f"relation {found.edge_id}; undo: sidecar unrelate {found.edge_id}", indent=3)
     if not answer.contradictions:

@@ -1,10 +1,11 @@
 """Commands that change what is stored: remember, forget, restore."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from sidecar.api.plain import plain
+from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.cli import rendering, values
 from sidecar.cli.exit_codes import ExitCode
@@ -13,7 +14,7 @@ from sidecar.cli.output import Output
 from sidecar.cli.typed_text import text_of
 from sidecar.domain.display import one_line
 from sidecar.domain.ids import is_memory_id
-from sidecar.domain.memory import DEFAULT_IMPORTANCE, MemoryType, Provenance
+from sidecar.domain.memory import MemoryType, Provenance
 from sidecar.domain.namespace import project_namespace
 from sidecar.errors import InvalidInputError
 
@@ -28,11 +29,27 @@ _WHY_SKIPPED = {
 }
 
 
+ImportanceOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--importance",
+        "-i",
+        min=0.0,
+        max=1.0,
+        help="How much it matters.",
+        show_default="setting remember_importance",
+    ),
+]
+
+
 def remember(
     context: typer.Context,
     *,
     text: Annotated[list[str], typer.Argument(help="What to remember; `-` reads it from stdin.", metavar="TEXT…")],
-    kind: Annotated[MemoryType, typer.Option("--type", "-t", help="What kind of thing it is.")] = MemoryType.SESSION,
+    kind: Annotated[
+        MemoryType | None,
+        typer.Option("--type", "-t", help="What kind of thing it is.", show_default="setting remember_type"),
+    ] = None,
     namespace: Annotated[
         str,
         typer.Option(
@@ -43,9 +60,7 @@ def remember(
             show_default="this folder's project",
         ),
     ] = "",
-    importance: Annotated[
-        float, typer.Option("--importance", "-i", min=0.0, max=1.0, help="How much it matters.")
-    ] = DEFAULT_IMPORTANCE,
+    importance: ImportanceOption = None,
     supersedes: Annotated[
         list[str] | None, typer.Option("--supersedes", metavar="ID", help="A memory that this one replaces.")
     ] = None,
@@ -65,7 +80,7 @@ def remember(
     call = Invocation.of(context, home, is_json=as_json)
     request = service.RememberRequest(
         content=text_of(text, what="content"),
-        memory_type=values.memory_type(kind),
+        memory_type=values.memory_type(kind) if kind else pb.MEMORY_TYPE_UNSPECIFIED,
         namespace=values.namespace(namespace),
         importance=importance,
         links=values.links_of(supersedes=supersedes, derived_from=derived_from, relates_to=relates_to),
@@ -77,15 +92,16 @@ def remember(
     if call.output.is_json:
         call.output.document(plain(answer))
         return
-    call.output.line(answer.memory_id)
-    if answer.deduplicated:
-        call.output.note("It was known already; nothing was changed.")
-    else:
-        call.output.note(f"Stored in {values.namespace(namespace) or project_namespace(project_here())}.")
-    if answer.redactions:
-        call.output.note(f"Secrets were taken out of the text: {rendering.redactions(list(answer.redactions))}.")
+    _show_stored(call.output, answer, values.namespace(namespace) or project_namespace(project_here()))
     if wait and not answer.indexed:
         call.output.note("It is stored, but not yet found by its meaning; `sidecar status` says what it waits for.")
+
+
+def _show_stored(output: Output, answer: service.RememberResponse, namespace: str) -> None:
+    output.line(answer.memory_id)
+    output.note("It was known already; nothing was changed." if answer.deduplicated else f"Stored in {namespace}.")
+    if answer.redactions:
+        output.note(f"Secrets were taken out of the text: {rendering.redactions(list(answer.redactions))}.")
 
 
 def forget(

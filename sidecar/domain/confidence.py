@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from sidecar.domain.memory import GOLDEN_CONFIDENCE, MemoryType, Provenance, parse_fraction
+from sidecar.errors import InvalidInputError
 
 DEFAULT_ADJUSTMENT: Final = 0.1
 FAILURE_FACTOR: Final = 1.5
@@ -20,6 +21,33 @@ PROMOTABLE: Final = frozenset(
 """What can be a rule; the other types tell what happened or how things are."""
 
 _DIGITS: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceRules:
+    """How outcomes move confidence.
+
+    Attributes:
+        failure_factor: How much further a failure moves it than a success, at least 0.
+        golden_confidence: From it on a success promotes; 0 to 1.
+        fall_back_below: Below it a failure undoes a promotion; 0 to 1, never above `golden_confidence`.
+
+    Raises:
+        InvalidInputError: If a figure is outside its bounds.
+    """
+
+    failure_factor: float = FAILURE_FACTOR
+    golden_confidence: float = GOLDEN_CONFIDENCE
+    fall_back_below: float = FALL_BACK_BELOW
+
+    def __post_init__(self) -> None:
+        parse_fraction(self.golden_confidence, field_name="golden_confidence")
+        if not 0.0 <= self.fall_back_below <= self.golden_confidence:
+            expected = f"a number from 0 to `golden_confidence`, {self.golden_confidence:g}"
+            raise InvalidInputError("golden_fall_back", self.fall_back_below, expected)
+
+
+RULES: Final = ConfidenceRules()
 
 
 class ValidationKind(StrEnum):
@@ -93,11 +121,12 @@ def validate(
     is_success: bool,
     provenance: Provenance,
     adjustment: float = DEFAULT_ADJUSTMENT,
+    rules: ConfidenceRules = RULES,
 ) -> ConfidenceChange:
     """Return what one outcome does to a memory.
 
     Args:
-        adjustment: How far a success lifts the confidence, 0 to 1; a failure lowers it one and a half times as far.
+        adjustment: How far a success lifts the confidence, 0 to 1; a failure lowers it further, by the rules.
         provenance: What a machine extracted gains confidence but is never promoted by itself.
 
     Raises:
@@ -105,14 +134,14 @@ def validate(
     """
     parse_fraction(adjustment, field_name="adjustment")
     parse_fraction(standing.confidence, field_name="confidence")
-    step = adjustment if is_success else -FAILURE_FACTOR * adjustment
+    step = adjustment if is_success else -rules.failure_factor * adjustment
     old = Standing(standing.type, settle_confidence(standing.confidence), standing.type_before)
     confidence = settle_confidence(old.confidence + step)
-    is_due = confidence >= GOLDEN_CONFIDENCE and old.type in PROMOTABLE and provenance is not Provenance.MACHINE
+    is_due = confidence >= rules.golden_confidence and old.type in PROMOTABLE and provenance is not Provenance.MACHINE
     if is_success and is_due:
         return ConfidenceChange(old, Standing(MemoryType.GOLDEN_RULE, confidence, type_before=old.type))
     is_promoted_rule = old.type is MemoryType.GOLDEN_RULE and old.type_before is not None
-    if not is_success and is_promoted_rule and confidence < FALL_BACK_BELOW:
+    if not is_success and is_promoted_rule and confidence < rules.fall_back_below:
         return ConfidenceChange(old, Standing(old.type_before or old.type, confidence))
     return ConfidenceChange(old, Standing(old.type, confidence, old.type_before))
 

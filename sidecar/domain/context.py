@@ -11,7 +11,7 @@ from math import log1p
 from typing import Final, Protocol
 
 from sidecar.domain.fencing import Fence
-from sidecar.domain.memory import Memory, MemoryType, Provenance
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Memory, MemoryType, Provenance
 from sidecar.domain.namespace import PROJECT_PREFIX
 from sidecar.domain.ranking import provenance_factor
 from sidecar.domain.reinforcement import NEUTRAL
@@ -88,6 +88,9 @@ class ContextRequest:
         max_golden_rules: Most golden rules, at least 0.
         max_entry_characters: Most characters of one memory's text, at least 1.
         machine_weight: Factor of what was extracted by a machine.
+        golden_confidence: From this confidence on a memory is a golden rule.
+        half_life_days: After so long without being read a memory counts half as much; above 0.
+        own_project_factor: How much more the project's own memories count.
 
     Raises:
         InvalidInputError: If a number is below its least.
@@ -100,6 +103,9 @@ class ContextRequest:
     max_golden_rules: int = DEFAULT_MAX_GOLDEN_RULES
     max_entry_characters: int = DEFAULT_ENTRY_CHARACTERS
     machine_weight: float = DEFAULT_MACHINE_WEIGHT
+    golden_confidence: float = GOLDEN_CONFIDENCE
+    half_life_days: float = HALF_LIFE_DAYS
+    own_project_factor: float = OWN_PROJECT_FACTOR
 
     def __post_init__(self) -> None:
         for name, least in (("token_budget", 0), ("max_golden_rules", 0), ("max_entry_characters", 1)):
@@ -145,25 +151,25 @@ class _Entry:
 def context_score(candidate: ContextCandidate, request: ContextRequest) -> float:
     """Return how much a memory matters now; at least 0.
 
-    That is importance x 0.5^(days since access / 7) x (1 + ln(1 + accesses)) x 3 for the project's own x reinforcement
-    x the weight of its source.
+    That is importance x 0.5^(days since access / half life) x (1 + ln(1 + accesses)) x a factor for the project's own
+    x reinforcement x the weight of its source.
     """
     memory = candidate.memory
     days = max((request.now - memory.accessed_at).total_seconds(), 0.0) / _SECONDS_PER_DAY
     is_own = bool(request.project) and memory.namespace == f"{PROJECT_PREFIX}{request.project}"
     return float(
         memory.importance
-        * 0.5 ** (days / HALF_LIFE_DAYS)
+        * 0.5 ** (days / request.half_life_days)
         * (1.0 + log1p(max(memory.access_count, 0)))
-        * (OWN_PROJECT_FACTOR if is_own else 1.0)
+        * (request.own_project_factor if is_own else 1.0)
         * candidate.reinforcement
         * provenance_factor(memory.provenance, machine_weight=request.machine_weight)
     )
 
 
 def section_of(memory: Memory) -> str:
-    """Return under which heading a memory is shown."""
-    return GOLDEN_SECTION if memory.is_golden_rule else _SECTION_BY_TYPE.get(memory.type, RECENT_SECTION)
+    """Return under which heading a memory that is no golden rule is shown."""
+    return _SECTION_BY_TYPE.get(memory.type, RECENT_SECTION)
 
 
 def build_context(
@@ -176,17 +182,17 @@ def build_context(
     """
     fence = Fence(request.marker, request.now, request.max_entry_characters)
     ranked = _ranked(candidates, request)
-    rules = [candidate for candidate in ranked if candidate.memory.is_golden_rule]
+    golden_from = request.golden_confidence
+    rules = [candidate for candidate in ranked if candidate.memory.is_golden_from(golden_from)]
     # What a machine made of a text must not crowd out what people and agents said themselves.
     rules.sort(key=lambda rule: rule.memory.provenance is Provenance.MACHINE)
-    shown_rules = [_entry(rule, fence, counter) for rule in rules[: request.max_golden_rules]]
-    others = (candidate for candidate in ranked if not candidate.memory.is_golden_rule)
+    shown_rules = [_entry(rule, GOLDEN_SECTION, fence, counter) for rule in rules[: request.max_golden_rules]]
+    others = (candidate for candidate in ranked if not candidate.memory.is_golden_from(golden_from))
 
     frame_tokens = sum(map(counter.count, (TITLE, fence.opening, fence.closing)))
     spent_tokens = 0 if shown_rules else frame_tokens
-    chosen, dropped_ids, tokens_used = _fit(
-        (_entry(other, fence, counter) for other in others), request.token_budget, counter, spent_tokens=spent_tokens
-    )
+    entries_left = (_entry(other, section_of(other.memory), fence, counter) for other in others)
+    chosen, dropped_ids, tokens_used = _fit(entries_left, request.token_budget, counter, spent_tokens=spent_tokens)
     rules_heading = counter.count(_heading(GOLDEN_SECTION))
     golden_tokens = frame_tokens + rules_heading + sum(rule.token_count for rule in shown_rules) if shown_rules else 0
     entries = sorted((*shown_rules, *chosen), key=lambda entry: SECTIONS.index(entry.section))
@@ -214,10 +220,10 @@ def _ranked(candidates: Iterable[ContextCandidate], request: ContextRequest) -> 
     )
 
 
-def _entry(candidate: ContextCandidate, fence: Fence, counter: TokenCounter) -> _Entry:
+def _entry(candidate: ContextCandidate, section: str, fence: Fence, counter: TokenCounter) -> _Entry:
     memory = candidate.memory
     fenced = fence.enclose(memory, is_disputed=candidate.is_disputed)
-    return _Entry(memory.id, section_of(memory), fenced.text, counter.count(fenced.text), fenced.is_suspicious)
+    return _Entry(memory.id, section, fenced.text, counter.count(fenced.text), fenced.is_suspicious)
 
 
 def _fit(

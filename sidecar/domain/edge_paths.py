@@ -9,15 +9,16 @@ from typing import Final
 from sidecar.domain.memory import Relation, parse_relation
 from sidecar.domain.store_values import Edge
 
-RELATION_WEIGHTS: Final = {
+RelationWeights = Mapping[Relation, float]
+"""How much of a memory's relevance each relation passes on, 0 to 1."""
+
+RELATION_WEIGHTS: Final[RelationWeights] = {
     Relation.SUPERSEDES: 1.0,
     Relation.CAUSED_BY: 0.9,
     Relation.DERIVED_FROM: 0.9,
     Relation.RELATES_TO: 0.7,
     Relation.CONTRADICTS: 0.5,
 }
-"""How much of a memory's relevance a relation passes on."""
-
 MAX_EDGES_PER_MEMORY: Final = 200
 """Of a memory with more edges than that, the heaviest are followed."""
 
@@ -127,7 +128,9 @@ class EdgePath:
         """Return the path with one more step."""
         return EdgePath(self.start_id, (*self.steps, step))
 
-    def relevance(self, similarity: float, *, decay: float) -> float:
+    def relevance(
+        self, similarity: float, *, decay: float, relation_weights: RelationWeights = RELATION_WEIGHTS
+    ) -> float:
         """Return how relevant its end is to a query, 0 to 1, never above `similarity`.
 
         That is similarity x decay^hops x product of weights x geometric mean of the relations' weights.
@@ -135,11 +138,12 @@ class EdgePath:
         Args:
             similarity: Of query and start; what is below 0 counts as 0, above 1 as 1.
             decay: What one step leaves, 0 to 1.
+            relation_weights: Of every relation that the path may hold.
         """
         start = clamp_fraction(similarity)
         if not self.steps:
             return start
-        passed_on = math.prod(RELATION_WEIGHTS[step.relation] for step in self.steps) ** (1.0 / self.hops)
+        passed_on = math.prod(relation_weights[step.relation] for step in self.steps) ** (1.0 / self.hops)
         return min(start, start * decay**self.hops * self.total_weight * passed_on)
 
     def in_words(self) -> str:

@@ -99,6 +99,16 @@ def may_auto_link(source: Memory, target: Memory) -> bool:
     )
 
 
+def check_refinement(relation: Relation) -> None:
+    """Let a relation pass that an edge made without anyone asking may be given.
+
+    Raises:
+        InvalidInputError: If it is `supersedes`, which takes its target out of every answer.
+    """
+    if relation is Relation.SUPERSEDES:
+        raise InvalidInputError("relation", relation, "one that leaves both memories as they are")
+
+
 def closes_circle(rows: SuccessionRows, source_key: int, target_key: int) -> bool:
     """Tell whether the target replaces the source already, so that both would stand aside for each other."""
     waiting, seen = [target_key], {target_key}

@@ -12,15 +12,17 @@ There are at most as many rounds as `max_depth`, and the outcome is the same how
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sidecar.domain.edge_paths import (
     ANY_RELATION,
+    RELATION_WEIGHTS,
     Direction,
     EdgePath,
     EdgesById,
     RelationChoice,
+    RelationWeights,
     Step,
     clamp_fraction,
     followed_steps,
@@ -45,6 +47,7 @@ class ExpansionQuery:
         decay: What is left of the relevance after each edge, 0 to 1.
         max_visited: Most memories looked at, seeds included.
         min_relevance: Paths less relevant lead no further, 0 to 1.
+        relation_weights: How much of a memory's relevance each relation passes on, 0 to 1.
 
     Raises:
         InvalidInputError: If a value is outside its bounds.
@@ -56,6 +59,7 @@ class ExpansionQuery:
     direction: Direction = Direction.BOTH
     max_visited: int = MAX_VISITED
     min_relevance: float = DEFAULT_MIN_RELEVANCE
+    relation_weights: RelationWeights = field(default_factory=lambda: RELATION_WEIGHTS)
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_depth <= MAX_DEPTH:
@@ -64,6 +68,9 @@ class ExpansionQuery:
             raise InvalidInputError("max_visited", self.max_visited, f"a number from 1 to {MAX_VISITED}")
         parse_fraction(self.decay, field_name="decay_factor")
         parse_fraction(self.min_relevance, field_name="min_relevance")
+        for relation, weight in self.relation_weights.items():
+            # Above 1 a memory could be more relevant than the one that leads to it.
+            parse_fraction(weight, field_name=f"weight of {relation}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +203,11 @@ class Expansion:
 
         A seed itself does not count as such: its next step costs the relation's weight, which the path has paid.
         """
-        relevance = path.relevance(self._similarities[path.start_id], decay=self._query.decay)
+        relevance = path.relevance(
+            self._similarities[path.start_id],
+            decay=self._query.decay,
+            relation_weights=self._query.relation_weights,
+        )
         best = self._best_by_hops.setdefault(path.end_id, [-1.0] * (self._query.max_depth + 1))
         if relevance < self._query.min_relevance or max(best[min(path.hops, 1) : path.hops + 1]) >= relevance:
             return

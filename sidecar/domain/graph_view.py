@@ -4,11 +4,19 @@ Runs in rounds like `Expansion`; a last one asks for the edges between the memor
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.domain.display import one_line
-from sidecar.domain.edge_paths import ANY_RELATION, Direction, EdgePath, EdgesById, RelationChoice
+from sidecar.domain.edge_paths import (
+    ANY_RELATION,
+    RELATION_WEIGHTS,
+    Direction,
+    EdgePath,
+    EdgesById,
+    RelationChoice,
+    RelationWeights,
+)
 from sidecar.domain.expansion import DEFAULT_DECAY, Expansion, ExpansionQuery, Reached
 from sidecar.domain.memory import Memory, MemoryType, Relation
 from sidecar.domain.store_values import Edge
@@ -29,6 +37,7 @@ class GraphQuery:
         direction: Which way edges are followed, at every step.
         is_scored: Whether paths carry their relevance.
         decay: What is left of the relevance after each edge, 0 to 1.
+        relation_weights: See `ExpansionQuery`.
     """
 
     origin_id: str
@@ -37,6 +46,7 @@ class GraphQuery:
     relations: RelationChoice = ANY_RELATION
     is_scored: bool = True
     decay: float = DEFAULT_DECAY
+    relation_weights: RelationWeights = field(default_factory=lambda: RELATION_WEIGHTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,7 @@ class GraphWalk:
                 direction=query.direction,
                 max_visited=MAX_NODES,
                 min_relevance=0.0,
+                relation_weights=query.relation_weights,
             ),
         )
 
@@ -187,8 +198,12 @@ class GraphWalk:
             path.relations,
             tuple(step.edge_id for step in path.steps),
             path.total_weight,
-            path.relevance(1.0, decay=self._query.decay) if self._query.is_scored else None,
+            self._relevance(path) if self._query.is_scored else None,
         )
+
+    def _relevance(self, path: EdgePath) -> float:
+        query = self._query
+        return path.relevance(1.0, decay=query.decay, relation_weights=query.relation_weights)
 
 
 def _node(memory: Memory, depth: int) -> GraphNode:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from sidecar.domain.confidence import settle_confidence
+from sidecar.domain.memory import GOLDEN_CONFIDENCE
 from sidecar.errors import InvalidInputError
 
 LOW_CONFIDENCE: Final = 0.15
@@ -72,6 +73,8 @@ class HealthQuery:
 
     Attributes:
         stale_days: A memory without a success or failure, nor creation, in so many days is stale; 1 to 3650.
+        low_confidence: A memory less sure than this needs a look.
+        golden_confidence: From this confidence on a memory is a golden rule.
 
     Raises:
         InvalidInputError: If `stale_days` is outside its bounds.
@@ -81,6 +84,8 @@ class HealthQuery:
     has_low_confidence: bool = True
     has_stale: bool = True
     stale_days: int = DEFAULT_STALE_DAYS
+    low_confidence: float = LOW_CONFIDENCE
+    golden_confidence: float = GOLDEN_CONFIDENCE
 
     def __post_init__(self) -> None:
         if not 1 <= self.stale_days <= MAX_STALE_DAYS:
@@ -92,6 +97,7 @@ class MemoryRow:
     """An active memory. Times are UTC and aware.
 
     Attributes:
+        is_golden_rule: By its type; whether it is by its confidence is for the analysis to say.
         last_outcome_at: When it last succeeded or failed; None if it never did.
     """
 
@@ -194,11 +200,12 @@ class HealthAnalysis:
         """Look at one active memory."""
         self.analyzed += 1
         confidence = settle_confidence(row.confidence)
-        if self.query.has_low_confidence and confidence < LOW_CONFIDENCE:
+        if self.query.has_low_confidence and confidence < self.query.low_confidence:
             self._note(HealthKind.LOW_CONFIDENCE, (row.memory_id,), badness=-confidence)
         confirmed_at = row.last_outcome_at or row.created_at
         if self.query.has_stale and confirmed_at < self._stale_before:
-            kind = HealthKind.STALE_GOLDEN_RULE if row.is_golden_rule else HealthKind.STALE
+            is_rule = row.is_golden_rule or confidence >= self.query.golden_confidence
+            kind = HealthKind.STALE_GOLDEN_RULE if is_rule else HealthKind.STALE
             self._note(kind, (row.memory_id,), badness=-confirmed_at.timestamp())
 
     def add_contradiction(self, row: ContradictionRow) -> None:

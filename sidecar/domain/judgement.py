@@ -1,6 +1,7 @@
 """What a judge of usefulness is asked and what it answers. Pure values; the judges themselves are adapters."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from sidecar.domain.evidence import SliceKind
@@ -14,6 +15,13 @@ RELEVANT_THRESHOLD: Final = 0.5
 
 MISLED_THRESHOLD: Final = 0.6
 """From this probability on a memory counts as having misled."""
+
+
+class JudgeKind(StrEnum):
+    """Which judge is used."""
+
+    LOCAL = "local"
+    LLM = "llm"
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,10 +117,14 @@ class Memory:
     superseded_by: str = ""
     metadata: Mapping[str, object] = field(default_factory=dict)
 
-    @property
-    def is_golden_rule(self) -> bool:
-        """Whether it is protected from forgetting without force."""
-        return self.type is MemoryType.GOLDEN_RULE or round(self.confidence, _CONFIDENCE_DIGITS) >= GOLDEN_CONFIDENCE
+    def is_golden_from(self, confidence: float) -> bool:
+        """Tell whether it is a golden rule, where one becomes that from this confidence on; see `is_golden_rule`."""
+        return is_golden_rule(self.type, self.confidence, golden_from=confidence)
+
+
+def is_golden_rule(memory_type: MemoryType, confidence: float, *, golden_from: float) -> bool:
+    """Tell whether such a memory is a golden rule: by its type, or from a confidence on. Forgetting it takes force."""
+    return memory_type is MemoryType.GOLDEN_RULE or round(confidence, _CONFIDENCE_DIGITS) >= golden_from
 
 
 def parse_memory_type(text: str) -> MemoryType:

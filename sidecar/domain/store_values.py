@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from sidecar.domain.memory import Link, Memory, MemoryState, MemoryType, Provenance, Relation
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Link, Memory, MemoryState, MemoryType, Provenance, Relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,13 @@ class SkipReason(StrEnum):
     NOT_FOUND = "not_found"
 
 
-def skip_reason(memory: Memory, *, is_forced: bool, is_purge: bool) -> SkipReason | None:
-    """Return why a memory is left alone, None if it is not."""
+def skip_reason(
+    memory: Memory, *, is_forced: bool, is_purge: bool, golden_from: float = GOLDEN_CONFIDENCE
+) -> SkipReason | None:
+    """Return why a memory is left alone, None if it is not; from `golden_from` on it is a golden rule."""
     if memory.state is MemoryState.FORGOTTEN and not is_purge:
         return SkipReason.ALREADY_FORGOTTEN
-    if memory.is_golden_rule and not is_forced:
+    if memory.is_golden_from(golden_from) and not is_forced:
         return SkipReason.GOLDEN_RULE
     return None
 

@@ -17,15 +17,33 @@ LEAST_FAILURES: Final = 1
 class KeptReason(StrEnum):
     """Why an older memory stays. In words for a person, in the order in which they are looked at."""
 
-    TOO_FEW_SUCCESSES = "the newer memory has fewer than 2 successes"
+    TOO_FEW_SUCCESSES = "the newer memory has too few successes"
     SAME_MEMORY = "it is the same memory"
     NOT_ACTIVE = "one of the two is superseded or forgotten already"
     OTHER_TOPIC = "the two are not on the same topic"
     NOT_OLDER = "the other memory is not older"
     NOT_LESS_CONFIDENT = "the older memory is as confident or more"
-    NO_FAILURE = "the older memory has no failure"
+    NO_FAILURE = "the older memory has too few failures"
     NOT_MORE_FAILURES = "the older memory has no more failures than the newer"
     GOLDEN_RULE = "the older memory is a golden rule, which only force replaces"
+
+
+@dataclass(frozen=True, slots=True)
+class SupersessionRules:
+    """What makes a memory better than an older one.
+
+    Attributes:
+        similarity: From this raw cosine on two memories are on one topic.
+        successes: So many the newer one needs at least.
+        failures: So many the older one needs at least.
+    """
+
+    similarity: float = SAME_TOPIC_SIMILARITY
+    successes: int = LEAST_SUCCESSES
+    failures: int = LEAST_FAILURES
+
+
+RULES: Final = SupersessionRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +84,7 @@ def kept_reason(
     older: OlderMemory,
     *,
     is_forced: bool,
-    similarity_threshold: float = SAME_TOPIC_SIMILARITY,
+    rules: SupersessionRules = RULES,
 ) -> KeptReason | None:
     """Return why the older memory stays, None if the newer has proved better.
 
@@ -76,14 +94,14 @@ def kept_reason(
     record = older.record
     is_active = newer.state is MemoryState.ACTIVE and record.state is MemoryState.ACTIVE
     obstacles = {
-        KeptReason.TOO_FEW_SUCCESSES: newer.summary.succeeded < LEAST_SUCCESSES,
+        KeptReason.TOO_FEW_SUCCESSES: newer.summary.succeeded < rules.successes,
         KeptReason.SAME_MEMORY: record.memory_id == newer.memory_id,
         KeptReason.NOT_ACTIVE: not is_active,
         # Not `<`, so that a similarity that is not a number is none.
-        KeptReason.OTHER_TOPIC: not older.similarity >= similarity_threshold,
+        KeptReason.OTHER_TOPIC: not older.similarity >= rules.similarity,
         KeptReason.NOT_OLDER: record.created_at >= newer.created_at,
         KeptReason.NOT_LESS_CONFIDENT: settle_confidence(record.confidence) >= settle_confidence(newer.confidence),
-        KeptReason.NO_FAILURE: record.summary.failed < LEAST_FAILURES,
+        KeptReason.NO_FAILURE: record.summary.failed < rules.failures,
         KeptReason.NOT_MORE_FAILURES: record.summary.failed <= newer.summary.failed,
         KeptReason.GOLDEN_RULE: record.is_golden_rule and not is_forced,
     }
@@ -95,13 +113,13 @@ def check_supersedes(
     candidates: Iterable[OlderMemory],
     *,
     is_forced: bool,
-    similarity_threshold: float = SAME_TOPIC_SIMILARITY,
+    rules: SupersessionRules = RULES,
 ) -> SupersessionCheck:
     """Return which of these memories the newer one has proved better than, and why the others stay."""
     superseded: list[OlderMemory] = []
     kept: list[tuple[str, KeptReason]] = []
     for older in candidates:
-        reason = kept_reason(newer, older, is_forced=is_forced, similarity_threshold=similarity_threshold)
+        reason = kept_reason(newer, older, is_forced=is_forced, rules=rules)
         if reason is None:
             superseded.append(older)
         else:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sidecar.domain.confidence import DEFAULT_ADJUSTMENT, ConfidenceChange, ValidationKind
+from sidecar.domain.confidence import DEFAULT_ADJUSTMENT, RULES, ConfidenceChange, ConfidenceRules, ValidationKind
 from sidecar.domain.evidence import UsageEvent, UsageSource, Valence, session_occasion
 from sidecar.domain.store_values import CatalogRow
 
@@ -20,7 +20,7 @@ class Report:
     """A report about a memory, as it comes in. Texts are redacted and cut.
 
     Attributes:
-        adjustment: How far a success moves the confidence, 0 to 1; a failure moves it by one and a half times as much.
+        adjustment: How far a success moves the confidence, 0 to 1; a failure moves it further, by the rules.
         is_direct: Said outright rather than the outcome of acting upon it.
         client: Who says so; empty if not said. So too `session`.
         context: What was being done; `error`: what went wrong.
@@ -36,6 +36,7 @@ class Report:
     session: str = ""
     context: str = ""
     error: str = ""
+    rules: ConfidenceRules = RULES
 
 
 @dataclass(frozen=True, slots=True)

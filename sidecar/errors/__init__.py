@@ -12,6 +12,15 @@ from sidecar.errors.availability import (
     UnavailableError,
 )
 from sidecar.errors.base import DOMAIN, SidecarError
+from sidecar.errors.client_config import (
+    ClientConfigChangedError,
+    ClientConfigError,
+    ClientConfigMalformedError,
+    ClientConfigOccupiedError,
+    ClientConfigReadOnlyError,
+    ClientConfigUneditableError,
+    ClientNotFoundError,
+)
 from sidecar.errors.faults import CallFailedError, EmbeddingFailedError, IndexRowError, InternalError
 from sidecar.errors.input import (
     ContentTooLargeError,
@@ -50,6 +59,13 @@ __all__ = [
     "DOMAIN",
     "AlreadyRunningError",
     "CallFailedError",
+    "ClientConfigChangedError",
+    "ClientConfigError",
+    "ClientConfigMalformedError",
+    "ClientConfigOccupiedError",
+    "ClientConfigReadOnlyError",
+    "ClientConfigUneditableError",
+    "ClientNotFoundError",
     "ContentTooLargeError",
     "DeadlineError",
     "DisputeNotFoundError",

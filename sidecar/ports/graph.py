@@ -59,3 +59,14 @@ class GraphStore(Protocol):
         another owner's, or lies neither in the same namespace nor in `global`.
         """
         ...
+
+    async def refine_edge(self, owner: str, edge_id: int, relation: Relation) -> Edge | None:
+        """Give an edge that `auto_link` made another relation, and return it as it is now; its id and weight stay.
+
+        None, and nothing changes, if the edge is gone, if somebody else made or changed it, if one of its memories is
+        not active, or if the two have an edge of that relation already, either way.
+
+        Raises:
+            InvalidInputError: If the relation is `supersedes`: that changes what is returned, and takes a reason.
+        """
+        ...

@@ -17,7 +17,7 @@ from sidecar.domain.evidence import (
     TranscriptCursor,
     UsageEvent,
 )
-from sidecar.domain.memory import Memory
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Memory
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.recall import MemoryFilter
 from sidecar.domain.redaction import RedactedText
@@ -185,7 +185,14 @@ class MemoryStore(Protocol):
         ...
 
     async def forget(
-        self, owner: str, memory_ids: Sequence[str], *, is_forced: bool, is_purge: bool, request: RequestKey | None
+        self,
+        owner: str,
+        memory_ids: Sequence[str],
+        *,
+        is_forced: bool,
+        is_purge: bool,
+        request: RequestKey | None,
+        golden_from: float = GOLDEN_CONFIDENCE,
     ) -> Forgetting:
         """Set memories to forgotten, or remove every byte of them; `skip_reason` says what is left alone.
 

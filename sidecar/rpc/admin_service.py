@@ -11,6 +11,7 @@ from google.protobuf import duration_pb2
 
 from sidecar.api.v1 import admin_service_pb2 as pb
 from sidecar.api.v1 import admin_service_pb2_grpc
+from sidecar.domain.llm import LlmStatus
 from sidecar.errors import InvalidInputError
 from sidecar.ports import MemoryStore
 from sidecar.rpc.convert import timestamp
@@ -143,6 +144,7 @@ def _status_response(identity: Identity, status: Status) -> pb.GetStatusResponse
             free_bytes=status.store.free_bytes,
         ),
         counters=status.counters,
+        language_model=language_model_status(status.llm),
     )
 
 
@@ -157,6 +159,26 @@ def _embedder_status(status: Status) -> pb.EmbedderStatus:
         cache_hits=semantic.cache_hits,
         cache_lookups=semantic.cache_lookups,
     )
+
+
+def language_model_status(status: LlmStatus) -> pb.LanguageModelStatus:
+    """Return whom texts are sent to, and what that costs."""
+    message = pb.LanguageModelStatus(
+        state=pb.PART_STATE_OFF,
+        calls_today=status.spent_today.calls,
+        calls_a_day=status.budget.calls_a_day,
+        tokens_today=status.spent_today.tokens,
+        tokens_a_day=status.budget.tokens_a_day,
+        counters=status.counters,
+        problem=status.problem,
+    )
+    if status.endpoint is not None:
+        message.state = pb.PART_STATE_DEGRADED if status.problem else pb.PART_STATE_READY
+        message.provider = status.endpoint.provider
+        message.model = status.endpoint.model
+        message.host = status.endpoint.host
+        message.local = status.endpoint.is_local
+    return message
 
 
 def _queue_status(status: Status) -> pb.QueueStatus:

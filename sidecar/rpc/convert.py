@@ -10,8 +10,6 @@ from sidecar.domain.context import BuiltContext
 from sidecar.domain.edge_paths import RelationChoice
 from sidecar.domain.evidence import UsageEvent
 from sidecar.domain.memory import (
-    DEFAULT_CONFIDENCE,
-    DEFAULT_IMPORTANCE,
     Caller,
     Link,
     Memory,
@@ -64,10 +62,10 @@ def remember_query(request: memory_service_pb2.RememberRequest) -> RememberQuery
     """Return what to store."""
     return RememberQuery(
         content=request.content,
-        memory_type=enums.memory_type(request.memory_type) or MemoryType.SESSION,
+        memory_type=enums.memory_type(request.memory_type),
         namespace=request.namespace,
-        importance=request.importance if request.HasField("importance") else DEFAULT_IMPORTANCE,
-        confidence=request.confidence if request.HasField("confidence") else DEFAULT_CONFIDENCE,
+        importance=request.importance if request.HasField("importance") else None,
+        confidence=request.confidence if request.HasField("confidence") else None,
         metadata=metadata(request.metadata),
         links=tuple(_link(link) for link in request.links),
         provenance=enums.provenance(request.provenance),
@@ -77,6 +75,7 @@ def remember_query(request: memory_service_pb2.RememberRequest) -> RememberQuery
             is_wanted=request.auto_link if request.HasField("auto_link") else None,
             threshold=request.similarity_threshold if request.HasField("similarity_threshold") else None,
             max_links=request.max_auto_links if request.HasField("max_auto_links") else None,
+            is_refined=request.use_llm_classification if request.HasField("use_llm_classification") else None,
         ),
     )
 

@@ -9,7 +9,7 @@ from sidecar.errors import InvalidInputError
 from sidecar.rpc import convert, enums
 from sidecar.use_cases.inspect_graph import GraphDefaults
 from sidecar.use_cases.memory_ids import require_id
-from sidecar.use_cases.relate import DEFAULT_WEIGHT, RelateQuery
+from sidecar.use_cases.relate import RelateQuery
 
 
 def relate_query(request: pb.RelateRequest) -> RelateQuery:
@@ -18,7 +18,7 @@ def relate_query(request: pb.RelateRequest) -> RelateQuery:
         source_id=request.source_id,
         target_id=request.target_id,
         relation=enums.relation(request.relation, field_name="relation"),
-        weight=request.weight if request.HasField("weight") else DEFAULT_WEIGHT,
+        weight=request.weight if request.HasField("weight") else None,
     )
 
 
@@ -61,6 +61,7 @@ def graph_query(request: pb.InspectGraphRequest, defaults: GraphDefaults) -> Gra
         relations=RelationChoice(enums.relations(request.relations, field_name="relations")),
         is_scored=request.include_scores if request.HasField("include_scores") else True,
         decay=request.decay_factor if request.HasField("decay_factor") else defaults.decay,
+        relation_weights=defaults.relation_weights,
     )
 
 

@@ -5,17 +5,22 @@ from typing import Final
 from sidecar.api.v1 import validation_service_pb2 as pb
 from sidecar.domain.confidence import ConfidenceChange, ValidationKind, ValidationSummary
 from sidecar.domain.disputes import Dispute, Resolution
+from sidecar.domain.llm_supersession import VetoReason
 from sidecar.domain.validation import ValidationEvent
 from sidecar.errors import InvalidInputError
 from sidecar.rpc import enums
 from sidecar.rpc.convert import timestamp
 from sidecar.use_cases.contradictions import Contradictions
+from sidecar.use_cases.supersession import Supersession
 
 _KIND_NUMBERS: Final[dict[ValidationKind, pb.ValidationKind.ValueType]] = {
     value: pb.ValidationKind.Value(f"VALIDATION_KIND_{value.name}") for value in ValidationKind
 }
 _RESOLUTION_NUMBERS: Final[dict[Resolution, pb.Resolution.ValueType]] = {
     value: pb.Resolution.Value(f"RESOLUTION_{value.name}") for value in Resolution
+}
+_VETO_NUMBERS: Final[dict[VetoReason, pb.VetoReason.ValueType]] = {
+    value: pb.VetoReason.Value(f"VETO_REASON_{value.name}") for value in VetoReason
 }
 _KINDS: Final = {int(number): value for value, number in _KIND_NUMBERS.items()}
 _RESOLUTIONS: Final = {int(number): value for value, number in _RESOLUTION_NUMBERS.items()}
@@ -102,4 +107,17 @@ def contradictions_response(answer: Contradictions) -> pb.DetectContradictionsRe
         ],
         compared=answer.compared,
         not_checked=answer.not_checked,
+    )
+
+
+def supersession_response(found: Supersession) -> pb.CheckSupersedesResponse:
+    """Return which memory one replaces, and what spoke against others."""
+    return pb.CheckSupersedesResponse(
+        superseded_id=found.superseded_id,
+        reason=found.reason,
+        edge_id=found.edge_id,
+        vetoes=[
+            pb.SupersessionVeto(memory_id=memory_id, reason=_VETO_NUMBERS[reason]) for memory_id, reason in found.vetoes
+        ],
+        not_checked=found.not_checked,
     )

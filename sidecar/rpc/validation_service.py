@@ -172,4 +172,4 @@ class ValidationServicer(validation_service_pb2_grpc.ValidationServiceServicer):
             is_relating=request.create_edge if request.HasField("create_edge") else True,
             is_forced=request.force,
         )
-        return pb.CheckSupersedesResponse(superseded_id=found.superseded_id, reason=found.reason, edge_id=found.edge_id)
+        return messages.supersession_response(found)

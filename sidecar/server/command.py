@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sidecar.client.endpoint import Endpoint
-from sidecar.config import SETTINGS, Settings, Value, load_settings
+from sidecar.config import SETTINGS, Settings, load_settings
+from sidecar.domain.setting import Value
 from sidecar.errors import SidecarError
 from sidecar.server.application import Run
 from sidecar.server.exit_codes import exit_code_of

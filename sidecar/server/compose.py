@@ -18,14 +18,15 @@ from sidecar.adapters.system_clock import SystemClock
 from sidecar.client.endpoint import DataFolder
 from sidecar.client.isolation import isolated_environment, isolated_python
 from sidecar.config import Settings
-from sidecar.ports import Embedder
+from sidecar.ports import Embedder, LanguageModel
 from sidecar.rpc.admin_service import AdminServicer, Identity
 from sidecar.rpc.evidence_service import EvidenceServicer
 from sidecar.server import policies
 from sidecar.server.application import Run
 from sidecar.server.background import SupervisedTask
 from sidecar.server.children import SupervisedChild
-from sidecar.server.judges import build_judge
+from sidecar.server.judging import JudgingSetUp, set_up_judging
+from sidecar.server.language_model import LlmSetUp, set_up_llm
 from sidecar.server.servicers import (
     Parts,
     Servicers,
@@ -36,16 +37,15 @@ from sidecar.server.servicers import (
     build_memory_servicer,
     build_validation_servicer,
 )
+from sidecar.use_cases.ask_llm import AskLlm
 from sidecar.use_cases.auto_link import AutoLink
 from sidecar.use_cases.browse import Browse
 from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.collect_evidence import CollectEvidence
 from sidecar.use_cases.completion import Completion
 from sidecar.use_cases.embed_memories import EmbedMemories
-from sidecar.use_cases.judge_queue import JudgeStatus
-from sidecar.use_cases.judge_usefulness import JudgeUsefulness
+from sidecar.use_cases.refine_links import RefineLinks
 from sidecar.use_cases.report_status import ChildStatus, ReportStatus
-from sidecar.use_cases.run_hygiene import RunHygiene
 from sidecar.use_cases.semantic_index import SemanticIndex
 
 _WATCHER_LOG: Final = "watcher.log"
@@ -67,7 +67,7 @@ class SidecarApplication:
         self._tasks: tuple[SupervisedTask, ...] = ()
         self._store: SqliteStore | None = None
         self._semantic: SemanticIndex | None = None
-        self._judging: JudgeUsefulness | None = None
+        self._llm: LlmSetUp | None = None
         self._watcher = _watcher(settings, self._folder)
         self._add_servicers: Callable[[grpc.aio.Server], None] | None = None
 
@@ -85,38 +85,35 @@ class SidecarApplication:
         )
         self._store = store
         self._catalog.apply(await store.catalog())
+        redactor = SecretRedactor()
+        self._llm = llm = set_up_llm(settings, ledger=store.llm_ledger, redactor=redactor, clock=self._clock)
         self._semantic = semantic = self._semantic_index(store)
         parts = Parts(
             settings=settings,
             store=store,
             catalog=self._catalog,
             semantic=semantic,
-            redactor=SecretRedactor(),
+            redactor=redactor,
             completion=self._completion,
             clock=self._clock,
+            llm=None if llm.model is None else AskLlm(model=llm.model, clock=self._clock, wait_s=settings.llm_wait_s),
         )
-        hygiene = RunHygiene(
-            store=store, judging=store, insights=store, clock=self._clock, policy=policies.hygiene_policy(settings)
-        )
-        judge = build_judge(settings)
-        if judge is not None:
-            self._judging = JudgeUsefulness(
-                store=store, judge=judge, clock=self._clock, policy=policies.judge_policy(settings)
-            )
-        embedding = self._build_services(parts, hygiene)
-        self._tasks = _tasks(semantic, embedding, hygiene, self._judging)
+        judging = set_up_judging(settings, store=store, llm=llm, clock=self._clock)
+        self._tasks = self._build_services(parts, llm, judging)
         for task in self._tasks:
             task.start()
         if settings.watcher and watched_clients(settings):
             self._watcher.start()
 
-    def _build_services(self, parts: Parts, hygiene: RunHygiene) -> EmbedMemories:
+    def _build_services(self, parts: Parts, llm: LlmSetUp, judging: JudgingSetUp) -> tuple[SupervisedTask, ...]:
         """Build all that answers calls; return what works in the background for it."""
+        refine = None if llm.model is None else self._refine_links(parts, llm.model)
         auto_link = AutoLink(
             graph=parts.store,
             semantic=parts.semantic,
             catalog=parts.catalog,
             policy=policies.auto_link_policy(parts.settings),
+            refine=None if refine is None else refine.expect,
         )
         embedding = EmbedMemories(
             store=parts.store,
@@ -131,14 +128,16 @@ class SidecarApplication:
             browse=browse,
             semantic=parts.semantic,
             watcher=self._watcher_status,
-            problems=self._task_problems,
+            problems=lambda: (*self._task_problems(), *llm.problems, *judging.problems),
             counters=lambda: {
                 "embed_failures": embedding.failures,
                 "auto_link_failures": auto_link.failures,
-                **self._judge_counters(),
+                **judging.counters,
                 **self._task_failures(),
+                **({} if refine is None else refine.counters),
             },
             clock=parts.clock,
+            llm=llm.status,
         )
         admin_servicer = AdminServicer(
             identity=self._identity(),
@@ -156,11 +155,11 @@ class SidecarApplication:
             evidence=EvidenceServicer(
                 collect=CollectEvidence(evidence=parts.store, redactor=parts.redactor, clock=parts.clock)
             ),
-            insights=build_insights_servicer(parts, hygiene=hygiene, judge_status=self._judge_status),
+            insights=build_insights_servicer(parts, judging=judging),
             admin=admin_servicer,
         )
         self._add_servicers = servicers.add_to
-        return embedding
+        return (*_tasks(parts.semantic, embedding, refine), *judging.tasks())
 
     def add_to(self, server: grpc.aio.Server) -> None:
         """See `Application.add_to`."""
@@ -174,6 +173,8 @@ class SidecarApplication:
             # Last in, first out. One that fails does not keep the next from being closed; it is raised in the end.
             if self._store is not None:
                 closing.push_async_callback(self._store.close)
+            if self._llm is not None:
+                closing.push_async_callback(self._llm.close)
             if self._semantic is not None:
                 closing.push_async_callback(asyncio.to_thread, self._semantic.close)
                 closing.push_async_callback(self._semantic.save)
@@ -195,19 +196,16 @@ class SidecarApplication:
             cache_size=settings.query_cache_size,
         )
 
+    def _refine_links(self, parts: Parts, model: LanguageModel) -> RefineLinks:
+        # Nobody waits for it, so that it may take as long as a question may.
+        llm = AskLlm(model=model, clock=self._clock, wait_s=parts.settings.llm_timeout_s)
+        return RefineLinks(store=parts.store, graph=parts.store, llm=llm)
+
     def _task_problems(self) -> tuple[str, ...]:
-        judging = self._judging.problem if self._judging is not None else ""
-        return tuple(filter(None, (judging, *(task.problem for task in self._tasks))))
+        return tuple(task.problem for task in self._tasks if task.problem)
 
     def _task_failures(self) -> dict[str, int]:
         return {"background_failures": sum(task.failures for task in self._tasks)}
-
-    def _judge_status(self) -> JudgeStatus:
-        return self._judging.status if self._judging is not None else JudgeStatus()
-
-    def _judge_counters(self) -> dict[str, int]:
-        judging = self._judging
-        return {} if judging is None else {"judged": judging.judged, "judge_failures": judging.failures}
 
     def _identity(self) -> Identity:
         return Identity(
@@ -238,20 +236,17 @@ def _watcher(settings: Settings, folder: DataFolder) -> SupervisedChild:
     return SupervisedChild("watcher", command, log_path=folder.log_folder / _WATCHER_LOG, environment=environment)
 
 
-def _tasks(
-    semantic: SemanticIndex, embedding: EmbedMemories, hygiene: RunHygiene, judging: JudgeUsefulness | None
-) -> tuple[SupervisedTask, ...]:
+def _tasks(semantic: SemanticIndex, embedding: EmbedMemories, refine: RefineLinks | None) -> tuple[SupervisedTask, ...]:
     loading = SupervisedTask(
         "load-meaning", semantic.load, consequence="memories are found by words only", on_give_up=semantic.switch_off
     )
-    tasks = [
+    tasks = (
         loading,
         SupervisedTask("embed-memories", embedding.run, consequence="new memories are found by words only"),
-        SupervisedTask("hygiene", hygiene.run, consequence="multipliers rest on evidence that is too old"),
-    ]
-    if judging is not None:
-        tasks.append(SupervisedTask("judge-usefulness", judging.run, consequence="usefulness is not judged"))
-    return tuple(tasks)
+    )
+    if refine is None:
+        return tasks
+    return (*tasks, SupervisedTask("refine-links", refine.run, consequence="relations are not refined"))
 
 
 @dataclass(frozen=True, slots=True)

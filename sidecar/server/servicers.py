@@ -1,6 +1,5 @@
 """Builds the servicers from the parts that the composition root picked."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import grpc.aio
@@ -17,6 +16,7 @@ from sidecar.api.v1 import (
     validation_service_pb2_grpc,
 )
 from sidecar.config import Settings
+from sidecar.domain.context import CharacterTokenCounter
 from sidecar.ports import Clock, Redactor
 from sidecar.rpc.activity_service import ActivityServicer
 from sidecar.rpc.admin_service import AdminServicer
@@ -27,12 +27,15 @@ from sidecar.rpc.maintenance_service import MaintenanceServicer
 from sidecar.rpc.memory_service import MemoryServicer
 from sidecar.rpc.validation_service import ValidationServicer
 from sidecar.server import policies
+from sidecar.server.judging import JudgingSetUp
 from sidecar.use_cases.activity import FileActivity
+from sidecar.use_cases.ask_llm import AskLlm
 from sidecar.use_cases.auto_link import AutoLink
 from sidecar.use_cases.browse import Browse
 from sidecar.use_cases.build_context import BuildContext
 from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.challenge import ChallengeMemory
+from sidecar.use_cases.compare_by_llm import CompareByLlm
 from sidecar.use_cases.completion import Completion
 from sidecar.use_cases.contradictions import DetectContradictions
 from sidecar.use_cases.embed_memories import EmbedMemories
@@ -43,14 +46,13 @@ from sidecar.use_cases.export_metrics import ExportMetrics
 from sidecar.use_cases.forget import Forget
 from sidecar.use_cases.health import AnalyzeHealth
 from sidecar.use_cases.inspect_graph import InspectGraph
-from sidecar.use_cases.judge_queue import JudgeQueue, JudgeStatus
+from sidecar.use_cases.judge_queue import JudgeQueue
 from sidecar.use_cases.look_after import LookAfter
 from sidecar.use_cases.near_memories import NearMemories
 from sidecar.use_cases.recall import Recall
 from sidecar.use_cases.relate import Relate
 from sidecar.use_cases.remember import Remember
 from sidecar.use_cases.replay_recalls import ReplayRecalls
-from sidecar.use_cases.run_hygiene import RunHygiene
 from sidecar.use_cases.semantic_index import SemanticIndex
 from sidecar.use_cases.supersession import CheckSupersedes
 from sidecar.use_cases.validate import Validate
@@ -67,6 +69,7 @@ class Parts:
     redactor: Redactor
     completion: Completion
     clock: Clock
+    llm: AskLlm | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ def build_memory_servicer(
         completion=parts.completion,
         clock=parts.clock,
         auto_link=auto_link,
+        defaults=policies.remember_defaults(parts.settings),
     )
     recall = build_recall(parts)
     forget = Forget(
@@ -130,6 +134,7 @@ def build_memory_servicer(
         recall=recall,
         completion=parts.completion,
         similarity_floor=parts.settings.forget_similarity_floor,
+        golden_from=parts.settings.golden_confidence,
     )
     build_context = BuildContext(
         store=store,
@@ -137,6 +142,7 @@ def build_memory_servicer(
         recall=recall,
         clock=parts.clock,
         policy=policies.context_policy(parts.settings),
+        counter=CharacterTokenCounter(parts.settings.characters_per_token),
     )
     return MemoryServicer(remember=remember, recall=recall, browse=browse, forget=forget, build_context=build_context)
 
@@ -144,7 +150,12 @@ def build_memory_servicer(
 def build_graph_servicer(parts: Parts) -> GraphServicer:
     """Return what relates memories."""
     return GraphServicer(
-        relate=Relate(graph=parts.store, catalog=parts.catalog, completion=parts.completion),
+        relate=Relate(
+            graph=parts.store,
+            catalog=parts.catalog,
+            completion=parts.completion,
+            weight=parts.settings.relate_weight,
+        ),
         inspect=InspectGraph(store=parts.store, graph=parts.store, defaults=policies.graph_defaults(parts.settings)),
     )
 
@@ -157,7 +168,11 @@ def build_validation_servicer(parts: Parts) -> ValidationServicer:
     )
     return ValidationServicer(
         contradictions=DetectContradictions(
-            store=parts.store, graph=parts.store, near=near, threshold=settings.contradiction_threshold
+            store=parts.store,
+            graph=parts.store,
+            near=near,
+            threshold=settings.contradiction_threshold,
+            by_llm=CompareByLlm(parts.llm if settings.llm_contradictions else None),
         ),
         supersession=CheckSupersedes(
             store=parts.store,
@@ -166,7 +181,8 @@ def build_validation_servicer(parts: Parts) -> ValidationServicer:
             near=near,
             catalog=parts.catalog,
             completion=parts.completion,
-            threshold=settings.same_topic_threshold,
+            policy=policies.supersession_policy(settings),
+            llm=parts.llm if settings.llm_veto else None,
         ),
         validate=Validate(
             validation=parts.store,
@@ -202,7 +218,9 @@ def build_activity_servicer(parts: Parts) -> ActivityServicer:
 def build_maintenance_servicer(parts: Parts, *, embedding: EmbedMemories) -> MaintenanceServicer:
     """Return what looks after the store."""
     return MaintenanceServicer(
-        health=AnalyzeHealth(maintenance=parts.store, clock=parts.clock, stale_days=parts.settings.stale_days),
+        health=AnalyzeHealth(
+            maintenance=parts.store, clock=parts.clock, defaults=policies.health_defaults(parts.settings)
+        ),
         export=Export(maintenance=parts.store),
         import_=Import(
             maintenance=parts.store,
@@ -215,15 +233,13 @@ def build_maintenance_servicer(parts: Parts, *, embedding: EmbedMemories) -> Mai
     )
 
 
-def build_insights_servicer(
-    parts: Parts, *, hygiene: RunHygiene, judge_status: Callable[[], JudgeStatus]
-) -> InsightsServicer:
+def build_insights_servicer(parts: Parts, *, judging: JudgingSetUp) -> InsightsServicer:
     """Return what tells of use."""
     store, clock = parts.store, parts.clock
     return InsightsServicer(
         metrics=ExportMetrics(insights=store, clock=clock, days=parts.settings.metric_days),
         explain=ExplainMemory(store=store, judging=store, recall=build_recall(parts), clock=clock),
-        hygiene=hygiene,
-        queue=JudgeQueue(store=store, status=judge_status),
+        hygiene=judging.hygiene,
+        queue=JudgeQueue(store=store, status=judging.status),
         replay=ReplayRecalls(insights=store, clock=clock),
     )

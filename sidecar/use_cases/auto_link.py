@@ -5,6 +5,7 @@ like any other, but gets no relations by itself. One that is embedded anew, by a
 """
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,6 +34,7 @@ class AutoLinkPolicy:
     is_on: bool = True
     threshold: float = DEFAULT_THRESHOLD
     max_links: int = DEFAULT_MAX_LINKS
+    is_refined: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,13 @@ class AutoLinkWish:
     Attributes:
         threshold: Lowest raw cosine, 0 to 1.
         max_links: Most relations, 0 to 20.
+        is_refined: Whether a language model, if there is one, may say more of them afterwards.
     """
 
     is_wanted: bool | None = None
     threshold: float | None = None
     max_links: int | None = None
+    is_refined: bool | None = None
 
 
 BY_DEFAULT: Final = AutoLinkWish()
@@ -57,14 +61,27 @@ class _Expected:
     selection: MemoryFilter
     threshold: float
     max_links: int
+    is_refined: bool
+
+
+Refiner = Callable[[str, Sequence[Edge]], None]
+"""Takes an owner and edges from one new memory to see to later; see `RefineLinks.expect`."""
 
 
 class AutoLink:
     """Makes relations by itself. What it cannot do is counted, and never fails what was stored."""
 
     def __init__(
-        self, *, graph: GraphStore, semantic: SemanticIndex, catalog: MemoryCatalog, policy: AutoLinkPolicy
+        self,
+        *,
+        graph: GraphStore,
+        semantic: SemanticIndex,
+        catalog: MemoryCatalog,
+        policy: AutoLinkPolicy,
+        refine: Refiner | None = None,
     ) -> None:
+        """Take what is needed; without `refine` relations stay as they are made."""
+        self._refine = refine
         self._graph = graph
         self._semantic = semantic
         self._catalog = catalog
@@ -91,7 +108,9 @@ class AutoLink:
             return
         scope = NamespaceScope(tuple(dict.fromkeys((row.namespace, GLOBAL))))
         threshold = self._policy.threshold if wish.threshold is None else wish.threshold
-        self._expected[row.key] = _Expected(MemoryFilter(owner=row.owner, scope=scope), threshold, max_links)
+        is_refined = self._policy.is_refined if wish.is_refined is None else wish.is_refined
+        selection = MemoryFilter(owner=row.owner, scope=scope)
+        self._expected[row.key] = _Expected(selection, threshold, max_links, is_refined)
 
     async def run(self, key: int, embedding: Embedding) -> tuple[Edge, ...]:
         """Relate a memory that was just embedded, if that is wanted; return what was made.
@@ -107,9 +126,12 @@ class AutoLink:
                 embedding, limit=expected.max_links + _ITSELF, allowed=self._catalog.mask(expected.selection)
             )
             near = [(other, cosine) for other, cosine in hits if other != key and cosine >= expected.threshold]
-            return await self._graph.auto_link(key, near[: expected.max_links]) if near else ()
+            made = await self._graph.auto_link(key, near[: expected.max_links]) if near else ()
         except (EmbedderUnavailableError, StorageError) as error:
             # The memory is stored and found; a relation can still be made by hand.
             self.failures += 1
             log.warning("not linked", extra={"reason": error.reason})
             return ()
+        if made and expected.is_refined and self._refine is not None:
+            self._refine(expected.selection.owner, made)
+        return made

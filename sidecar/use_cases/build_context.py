@@ -13,6 +13,8 @@ from sidecar.domain.context import (
     DEFAULT_ENTRY_CHARACTERS,
     DEFAULT_MAX_GOLDEN_RULES,
     DEFAULT_TOKEN_BUDGET,
+    HALF_LIFE_DAYS,
+    OWN_PROJECT_FACTOR,
     BuiltContext,
     CharacterTokenCounter,
     ContextCandidate,
@@ -20,7 +22,7 @@ from sidecar.domain.context import (
     TokenCounter,
     build_context,
 )
-from sidecar.domain.memory import Caller, Memory, MemoryType
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Caller, Memory, MemoryType
 from sidecar.domain.namespace import read_scope
 from sidecar.domain.recall import MAX_RESULTS, MemoryFilter
 from sidecar.domain.reinforcement import NEUTRAL
@@ -56,6 +58,7 @@ class ContextPolicy:
         max_entry_characters: Most characters of one memory's text.
         machine_weight: Factor for what a program extracted.
         standing_rule_weight: Factor for what is delivered elsewhere as a standing rule.
+        golden_confidence: See `ContextRequest`; so too `half_life_days` and `own_project_factor`.
     """
 
     token_budget: int = DEFAULT_TOKEN_BUDGET
@@ -63,6 +66,9 @@ class ContextPolicy:
     max_entry_characters: int = DEFAULT_ENTRY_CHARACTERS
     machine_weight: float = 0.9
     standing_rule_weight: float = 0.6
+    golden_confidence: float = GOLDEN_CONFIDENCE
+    half_life_days: float = HALF_LIFE_DAYS
+    own_project_factor: float = OWN_PROJECT_FACTOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,9 @@ class BuildContext:
             max_golden_rules=most_rules,
             max_entry_characters=self._policy.max_entry_characters,
             machine_weight=self._policy.machine_weight,
+            golden_confidence=self._policy.golden_confidence,
+            half_life_days=self._policy.half_life_days,
+            own_project_factor=self._policy.own_project_factor,
         )
 
     async def _golden_rules(self, selection: MemoryFilter) -> list[Memory]:
@@ -142,7 +151,8 @@ class BuildContext:
             self._first(selection, OrderBy.IMPORTANCE, (MemoryType.GOLDEN_RULE,), limit=_GOLDEN_CANDIDATES),
             self._first(selection, OrderBy.CONFIDENCE, limit=_GOLDEN_CANDIDATES),
         )
-        return [memory for memory in (*by_type, *sure) if memory.is_golden_rule]
+        golden_from = self._policy.golden_confidence
+        return [memory for memory in (*by_type, *sure) if memory.is_golden_from(golden_from)]
 
     async def _most_important(self, selection: MemoryFilter) -> list[Memory]:
         orders = (OrderBy.IMPORTANCE, OrderBy.ACCESSED_AT, OrderBy.CREATED_AT)

@@ -1,4 +1,4 @@
-"""Looks for memories that contradict one: the nearest by their vectors, compared by rules."""
+"""Looks for memories that contradict one: the nearest by their vectors, compared by rules and then by a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,13 +6,19 @@ from typing import Final
 
 from sidecar.domain.contradiction import MIN_SIMILARITY, StatementComparison, Verdict, compare_statements
 from sidecar.domain.edges import EdgeOrigin, NewEdge
+from sidecar.domain.llm_contradictions import METHOD as LLM_METHOD
 from sidecar.domain.memory import Caller, Memory, MemoryState, Relation, parse_fraction
+from sidecar.domain.value_rules import Method
 from sidecar.errors import MemoryNotFoundError
 from sidecar.ports import GraphStore, MemoryStore
+from sidecar.use_cases.compare_by_llm import CompareByLlm, LlmComparison
 from sidecar.use_cases.memory_ids import require_id
 from sidecar.use_cases.near_memories import NearMemories, NearMemory
 
-NO_MODEL: Final = "what only a language model could tell: none is asked, rules alone compared"
+# What a rule settled: the texts say the same, or the newer one says that things have changed.
+_SETTLED: Final = frozenset((Method.SAME_WORDS, Method.EQUAL_VALUE, Method.CHANGE_WORDS))
+
+_Compared = tuple[NearMemory, StatementComparison]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +28,8 @@ class Contradiction:
     Attributes:
         memory_id: The other one.
         similarity: Raw cosine of the two.
-        method: The rule that found it.
-        own_part: What differs in the memory that was asked about; `other_part` in the other.
+        method: The rule that found it, or `language_model`.
+        own_part: What differs in the memory that was asked about; `other_part` in the other. Empty if not known.
         edge_id: Of the relation, 0 if none was made.
     """
 
@@ -48,9 +54,16 @@ class DetectContradictions:
     """Compares a memory with those near it."""
 
     def __init__(
-        self, *, store: MemoryStore, graph: GraphStore, near: NearMemories, threshold: float = MIN_SIMILARITY
+        self,
+        *,
+        store: MemoryStore,
+        graph: GraphStore,
+        near: NearMemories,
+        threshold: float = MIN_SIMILARITY,
+        by_llm: CompareByLlm | None = None,
     ) -> None:
-        """Take what is needed; `threshold` holds where the caller names none."""
+        """Take what is needed; `threshold` holds where the caller names none, and without `by_llm` rules decide."""
+        self._by_llm = by_llm or CompareByLlm(None)
         self._store = store
         self._graph = graph
         self._near = near
@@ -73,17 +86,14 @@ class DetectContradictions:
         if memory.state is MemoryState.FORGOTTEN:
             raise MemoryNotFoundError(memory_id)
         nearby = await self._near.find(memory, threshold=least)
-        comparisons = [(near, _compare(memory, near, least)) for near in nearby.memories]
-        found = [_contradiction(memory, *pair) for pair in comparisons if pair[1].verdict is Verdict.CONTRADICTS]
+        compared = [(near, _compare(memory, near, least)) for near in nearby.memories]
+        open_ones = [near.memory for near, comparison in compared if _is_open(comparison)]
+        by_llm = await self._by_llm.run(memory, open_ones)
+        found = _found(memory, compared, by_llm)
         if is_relating and found:
             found = await self._related(caller.owner, memory, found)
-        doubts = (
-            f"{near.memory.id}: {phrase}"
-            for near, comparison in comparisons
-            if comparison.verdict is not Verdict.CONTRADICTS
-            for phrase in comparison.not_checked
-        )
-        return Contradictions(tuple(found), len(comparisons), (*nearby.not_checked, NO_MODEL, *doubts))
+        not_checked = (*nearby.not_checked, *by_llm.not_checked, *_doubts(compared, by_llm))
+        return Contradictions(tuple(found), len(compared), not_checked)
 
     async def _related(self, owner: str, memory: Memory, found: Sequence[Contradiction]) -> list[Contradiction]:
         """Relate each pair, unless it is related so already, either way."""
@@ -111,6 +121,32 @@ class DetectContradictions:
 def _compare(memory: Memory, near: NearMemory, threshold: float) -> StatementComparison:
     older, newer = _by_age(memory, near.memory)
     return compare_statements(older.content, newer.content, similarity=near.similarity, min_similarity=threshold)
+
+
+def _is_open(comparison: StatementComparison) -> bool:
+    return comparison.verdict is not Verdict.CONTRADICTS and comparison.method not in _SETTLED
+
+
+def _found(memory: Memory, compared: Sequence[_Compared], by_llm: LlmComparison) -> list[Contradiction]:
+    """Return what either way of comparing found, the most similar first."""
+    found: list[Contradiction] = []
+    for near, comparison in compared:
+        parts = by_llm.contradicting.get(near.memory.id)
+        if comparison.verdict is Verdict.CONTRADICTS:
+            found.append(_contradiction(memory, near, comparison))
+        elif parts is not None:
+            found.append(Contradiction(near.memory.id, near.similarity, LLM_METHOD, parts.own, parts.other))
+    return found
+
+
+def _doubts(compared: Sequence[_Compared], by_llm: LlmComparison) -> list[str]:
+    """Return what the rules could not look at, unless the model decided."""
+    return [
+        f"{near.memory.id}: {phrase}"
+        for near, comparison in compared
+        if comparison.verdict is not Verdict.CONTRADICTS and near.memory.id not in by_llm.decided_ids
+        for phrase in comparison.not_checked
+    ]
 
 
 def _contradiction(memory: Memory, near: NearMemory, comparison: StatementComparison) -> Contradiction:

@@ -1,10 +1,10 @@
 """Adds to what a recall found the memories that relations lead to from there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from sidecar.domain.edge_paths import ANY_RELATION, RelationChoice
+from sidecar.domain.edge_paths import ANY_RELATION, RELATION_WEIGHTS, RelationChoice, RelationWeights
 from sidecar.domain.expansion import DEFAULT_DECAY, DEFAULT_DEPTH, Expansion, ExpansionQuery, Reached
 from sidecar.domain.memory import Memory
 from sidecar.domain.recall import ExpandedMemory, MemoryFilter, RecalledMemory
@@ -23,6 +23,7 @@ class ExpandPolicy:
     max_depth: int = DEFAULT_DEPTH
     max_expanded: int = DEFAULT_EXPANDED
     decay: float = DEFAULT_DECAY
+    relation_weights: RelationWeights = field(default_factory=lambda: RELATION_WEIGHTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class Expand:
             max_depth=query.max_depth or self._policy.max_depth,
             decay=self._policy.decay if query.decay is None else query.decay,
             relations=query.relations,
+            relation_weights=self._policy.relation_weights,
         )
 
     def _limit(self, query: ExpandQuery) -> int:

@@ -2,10 +2,11 @@
 
 import hashlib
 from dataclasses import astuple, dataclass
+from functools import partial
 from typing import Final
 
 from sidecar.domain.ids import is_memory_id
-from sidecar.domain.memory import Caller, Memory, parse_fraction
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Caller, Memory, parse_fraction
 from sidecar.domain.recall import RecallLeg
 from sidecar.domain.store_values import Forgetting, RequestKey, skip_reason
 from sidecar.errors import EmbedderUnavailableError, InvalidInputError
@@ -55,8 +56,15 @@ class Forget:
         recall: Recall,
         completion: Completion,
         similarity_floor: float = DEFAULT_SIMILARITY_FLOOR,
+        golden_from: float = GOLDEN_CONFIDENCE,
     ) -> None:
-        """Take what is needed; `similarity_floor` holds where the caller names none."""
+        """Take what is needed.
+
+        Args:
+            similarity_floor: Holds where the caller names none.
+            golden_from: From this confidence on a memory is a golden rule.
+        """
+        self._golden_from = golden_from
         self._similarity_floor = similarity_floor
         self._store = store
         self._catalog = catalog
@@ -100,7 +108,12 @@ class Forget:
         self, caller: Caller, memory_ids: list[str], query: ForgetQuery, request: RequestKey | None
     ) -> Forgetting:
         outcome = await self._store.forget(
-            caller.owner, memory_ids, is_forced=query.is_forced, is_purge=query.is_purge, request=request
+            caller.owner,
+            memory_ids,
+            is_forced=query.is_forced,
+            is_purge=query.is_purge,
+            request=request,
+            golden_from=self._golden_from,
         )
         self._catalog.apply(outcome.changed)
         if outcome.purged_keys:
@@ -133,7 +146,10 @@ class Forget:
 
     async def _preview(self, caller: Caller, memory_ids: list[str], query: ForgetQuery) -> Forgetting:
         memories = [await self._store.get(caller.owner, memory_id) for memory_id in memory_ids]
-        reasons = [(m, skip_reason(m, is_forced=query.is_forced, is_purge=query.is_purge)) for m in memories]
+        reason_of = partial(
+            skip_reason, is_forced=query.is_forced, is_purge=query.is_purge, golden_from=self._golden_from
+        )
+        reasons = [(memory, reason_of(memory)) for memory in memories]
         taken = tuple(memory for memory, reason in reasons if reason is None)
         skipped = tuple((memory.id, reason) for memory, reason in reasons if reason is not None)
         return Forgetting(tuple(memory.id for memory in taken), taken, skipped)

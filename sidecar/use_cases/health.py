@@ -1,9 +1,9 @@
 """Tells which memories need a look. Reads only; the rows come in pages, so that a large store is never held at once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from sidecar.domain.health_report import (
-    DEFAULT_STALE_DAYS,
     ContradictionRow,
     EmbedJobRow,
     HealthAnalysis,
@@ -15,6 +15,8 @@ from sidecar.domain.maintenance import HealthRow
 from sidecar.domain.memory import Caller
 from sidecar.domain.namespace import read_scope
 from sidecar.ports import Clock, MaintenanceStore
+
+USUAL: Final = HealthQuery()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,11 @@ class HealthRequest:
 class AnalyzeHealth:
     """Looks at all memories of a scope."""
 
-    def __init__(self, *, maintenance: MaintenanceStore, clock: Clock, stale_days: int = DEFAULT_STALE_DAYS) -> None:
-        """Take what is needed; `stale_days` holds where the caller says nothing."""
+    def __init__(self, *, maintenance: MaintenanceStore, clock: Clock, defaults: HealthQuery = USUAL) -> None:
+        """Take what is needed; `stale_days` of the defaults holds where the caller says nothing."""
         self._maintenance = maintenance
         self._clock = clock
-        self._stale_days = stale_days
+        self._defaults = defaults
 
     async def run(self, caller: Caller, request: HealthRequest) -> HealthReport:
         """Return what was found.
@@ -43,11 +45,12 @@ class AnalyzeHealth:
         Raises:
             InvalidInputError: If namespace or days are wrong.
         """
-        query = HealthQuery(
+        query = replace(
+            self._defaults,
             has_contradictions=request.has_contradictions,
             has_low_confidence=request.has_low_confidence,
             has_stale=request.has_stale,
-            stale_days=request.stale_days or self._stale_days,
+            stale_days=request.stale_days or self._defaults.stale_days,
         )
         scope = read_scope(request.namespace, project=caller.project)
         analysis = HealthAnalysis(query, self._clock.now())

@@ -1,7 +1,8 @@
 """Looks at what is related to a memory. Changes nothing, and nothing counts as delivered."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from sidecar.domain.edge_paths import RELATION_WEIGHTS, RelationWeights
 from sidecar.domain.expansion import DEFAULT_DECAY
 from sidecar.domain.graph_view import DEFAULT_GRAPH_DEPTH, GraphQuery, GraphView, GraphWalk
 from sidecar.domain.memory import Caller
@@ -15,6 +16,7 @@ class GraphDefaults:
 
     max_depth: int = DEFAULT_GRAPH_DEPTH
     decay: float = DEFAULT_DECAY
+    relation_weights: RelationWeights = field(default_factory=lambda: RELATION_WEIGHTS)
 
 
 class InspectGraph:

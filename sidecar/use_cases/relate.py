@@ -15,18 +15,22 @@ DEFAULT_WEIGHT: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RelateQuery:
-    """A relation to make. `weight` is 0 to 1."""
+    """A relation to make. `weight` is 0 to 1; None for the default."""
 
     source_id: str
     target_id: str
     relation: Relation
-    weight: float = DEFAULT_WEIGHT
+    weight: float | None = None
 
 
 class Relate:
     """Writes edges. What superseding does to states reaches the catalog, although the caller stops waiting."""
 
-    def __init__(self, *, graph: GraphStore, catalog: MemoryCatalog, completion: Completion) -> None:
+    def __init__(
+        self, *, graph: GraphStore, catalog: MemoryCatalog, completion: Completion, weight: float = DEFAULT_WEIGHT
+    ) -> None:
+        """Take what is needed; `weight` holds where the caller names none."""
+        self._weight = weight
         self._graph = graph
         self._catalog = catalog
         self._completion = completion
@@ -43,7 +47,7 @@ class Relate:
             require_id(query.source_id, field_name="source_id"),
             require_id(query.target_id, field_name="target_id"),
             query.relation,
-            query.weight,
+            self._weight if query.weight is None else query.weight,
         )
         return await self._completion.run(self._put(caller.owner, new))
 

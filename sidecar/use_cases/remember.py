@@ -43,23 +43,35 @@ LONGEST_INDEX_WAIT_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RememberQuery:
-    """What to store. Empty fields mean their defaults.
+    """What to store. What is None means its default; see `RememberDefaults`.
 
     Attributes:
         namespace: Empty for the caller's project, or `global` without one.
     """
 
     content: str
-    memory_type: MemoryType = MemoryType.SESSION
+    memory_type: MemoryType | None = None
     namespace: str = ""
-    importance: float = DEFAULT_IMPORTANCE
-    confidence: float = DEFAULT_CONFIDENCE
+    importance: float | None = None
+    confidence: float | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     links: tuple[Link, ...] = ()
     provenance: Provenance = Provenance.AGENT
     request_key: str = ""
     is_waiting_for_index: bool = False
     auto_link: AutoLinkWish = BY_DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class RememberDefaults:
+    """What holds where the caller says nothing. Importance and confidence are 0 to 1."""
+
+    memory_type: MemoryType = MemoryType.SESSION
+    importance: float = DEFAULT_IMPORTANCE
+    confidence: float = DEFAULT_CONFIDENCE
+
+
+USUAL: Final = RememberDefaults()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +104,10 @@ class Remember:
         completion: Completion,
         clock: Clock,
         auto_link: AutoLink | None = None,
+        defaults: RememberDefaults = USUAL,
     ) -> None:
         """Take what is needed; without `auto_link` nothing is related by itself."""
+        self._defaults = defaults
         self._store = store
         self._auto_link = auto_link
         self._catalog = catalog
@@ -160,13 +174,13 @@ class Remember:
             id=ids.memory_id(_unix_ms(now), self._clock.random_bytes(10)),
             owner=caller.owner,
             namespace=namespace,
-            type=query.memory_type,
+            type=query.memory_type or self._defaults.memory_type,
             content=cleaned.content,
             content_hash=hashlib.sha256(cleaned.content.encode()).hexdigest(),
             created_at=now,
             accessed_at=now,
-            importance=parse_fraction(query.importance, field_name="importance"),
-            confidence=parse_fraction(query.confidence, field_name="confidence"),
+            importance=self._fraction(query.importance, self._defaults.importance, "importance"),
+            confidence=self._fraction(query.confidence, self._defaults.confidence, "confidence"),
             provenance=query.provenance,
             client=caller.client,
             session=caller.session,
@@ -180,6 +194,10 @@ class Remember:
             request_digest=_digest(memory, query.links) if query.request_key else "",
             project=caller.project,
         )
+
+    @staticmethod
+    def _fraction(given: float | None, default: float, field_name: str) -> float:
+        return parse_fraction(default if given is None else given, field_name=field_name)
 
     async def _wait_for_index(self, key: int) -> bool:
         try:

@@ -1,10 +1,11 @@
 """Tells how the sidecar is: what answers, what waits, what is wrong and what to do about it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from sidecar.domain.llm import LlmBudget, LlmSpending, LlmStatus
 from sidecar.domain.memory import Caller
 from sidecar.domain.store_values import JobCounts, ParkedJob, StoreHealth
 from sidecar.ports import Clock, MemoryStore
@@ -43,6 +44,12 @@ class Status:
     started_at: datetime
     now: datetime
     counters: dict[str, int]
+    llm: LlmStatus
+
+
+async def no_language_model() -> LlmStatus:
+    """Return the status of a language model that is off."""
+    return LlmStatus(None, LlmBudget(0, 0), LlmSpending())
 
 
 class ReportStatus:
@@ -58,8 +65,10 @@ class ReportStatus:
         counters: Callable[[], dict[str, int]],
         clock: Clock,
         problems: Callable[[], Sequence[str]] = tuple,
+        llm: Callable[[], Awaitable[LlmStatus]] = no_language_model,
     ) -> None:
         """Take what is asked; `problems` are those of the tasks behind it all."""
+        self._llm = llm
         self._store = store
         self._browse = browse
         self._semantic = semantic
@@ -87,6 +96,7 @@ class ReportStatus:
             watcher=watcher,
             started_at=self._started_at,
             now=now,
+            llm=await self._llm(),
             counters={**self._counters(), **store.counters, **self._semantic.status.counters},
         )
 

@@ -78,6 +78,11 @@ class SpendLlm:
             # It may have been worked on, and be charged: the tokens stay set aside.
             self._failed(UNAVAILABLE, error)
             raise
+        except asyncio.CancelledError:
+            # Whoever asked waits no longer; the model may answer all the same, so the tokens stay set aside.
+            self._counters[UNAVAILABLE] += 1
+            self._problem = f"the language model at {self._model.endpoint.host} took longer than anybody waited"
+            raise
         except LlmAnswerMalformedError as error:
             self._failed(MALFORMED, error)
             await self._settle(day, reserved_tokens, error.tokens)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from sidecar.domain.confidence import DEFAULT_ADJUSTMENT, ValidationKind, ValidationSummary
+from sidecar.domain.confidence import DEFAULT_ADJUSTMENT, RULES, ConfidenceRules, ValidationKind, ValidationSummary
 from sidecar.domain.memory import Caller, parse_fraction
 from sidecar.domain.validation import MAX_REPORT_CHARACTERS, Report, ValidationEvent, ValidationOutcome
 from sidecar.errors import InvalidInputError
@@ -22,11 +22,13 @@ class ValidationPolicy:
     """What holds where the caller says nothing.
 
     Attributes:
-        adjustment: How far a success moves the confidence, 0 to 1; a failure moves it one and a half times as far.
+        adjustment: How far a success moves the confidence, 0 to 1.
+        rules: How much further a failure moves it, and what makes and unmakes golden rules.
         listed_events: Events that a history lists.
     """
 
     adjustment: float = DEFAULT_ADJUSTMENT
+    rules: ConfidenceRules = RULES
     listed_events: int = DEFAULT_EVENTS
 
 
@@ -121,6 +123,7 @@ class Validate:
             session=caller.session,
             context=await clean_and_cut(self._redactor, context, limit=MAX_REPORT_CHARACTERS),
             error=await clean_and_cut(self._redactor, error, limit=MAX_REPORT_CHARACTERS),
+            rules=self._policy.rules,
         )
         return await self._completion.run(self._store(caller.owner, report))
 

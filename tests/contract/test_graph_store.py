@@ -1,6 +1,7 @@
 """What every graph store must do."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from sidecar.domain.edge_paths import MAX_EDGES_PER_MEMORY, Direction
 from sidecar.domain.edges import EdgeOfId, EdgeOrigin, EdgesOfMemory, EdgesOfPair, NewEdge
 from sidecar.domain.memory import Link, MemoryState, Relation
+from sidecar.domain.store_values import Edge
 from sidecar.errors import EdgeNotFoundError, InvalidInputError, MemoryNotFoundError, SupersessionCircleError
 from tests.store_builders import OWNER, SetClock, Store, new_memory, next_memory_id, open_store
 
@@ -282,3 +284,63 @@ async def test_auto_link_leaves_related_pairs_alone(store: Store) -> None:
     keys = [(await store.get(OWNER, memory_id)).key for memory_id in (a, b, c)]
     assert await store.auto_link(keys[0], [(keys[1], 0.9), (keys[2], 0.9)]) == ()
     assert await store.edges(OWNER, a) == before
+
+
+# --- refining what was linked by itself ---
+
+
+async def auto_linked(store: Store, *contents: str) -> tuple[list[str], Edge]:
+    """Store memories and relate the first two as `auto_link` does; return their ids and the edge."""
+    ids = await stored(store, *contents)
+    keys = [(await store.get(OWNER, memory_id)).key for memory_id in ids]
+    (edge,) = await store.auto_link(keys[0], [(keys[1], 0.75)])
+    return ids, edge
+
+
+async def test_refined_edge_keeps_id_and_weight(store: Store) -> None:
+    """It is the same edge, which says more; it is refined once."""
+    (a, b), edge = await auto_linked(store, "a", "b")
+    refined = await store.refine_edge(OWNER, edge.id, Relation.CAUSED_BY)
+    assert refined == replace(edge, relation=Relation.CAUSED_BY)
+    assert await store.edges(OWNER, a) == (refined,)
+    assert await store.refine_edge(OWNER, edge.id, Relation.CONTRADICTS) is None
+    assert await store.edges(OWNER, b) == (refined,)
+
+
+async def test_what_a_caller_declared_is_not_refined(store: Store) -> None:
+    """Nor what another owner has, nor what is gone."""
+    (a, b), edge = await auto_linked(store, "a", "b")
+    assert await store.refine_edge("bob", edge.id, Relation.CAUSED_BY) is None
+    await store.put_edge(OWNER, NewEdge(a, b, RELATES, 0.5))
+    assert await store.refine_edge(OWNER, edge.id, Relation.CAUSED_BY) is None
+    assert (await store.edges(OWNER, a))[0].relation is RELATES
+    await store.delete_edges(OWNER, EdgeOfId(edge.id))
+    assert await store.refine_edge(OWNER, edge.id, Relation.CAUSED_BY) is None
+
+
+async def test_edge_of_a_memory_that_stands_aside_is_not_refined(store: Store) -> None:
+    """The answer came too late: one of the two is no longer what was asked about."""
+    (a, b), edge = await auto_linked(store, "a", "b")
+    await store.forget(OWNER, [b], is_forced=False, is_purge=False)
+    assert await store.refine_edge(OWNER, edge.id, Relation.CAUSED_BY) is None
+    await store.restore(OWNER, b)
+    await store.add(new_memory("successor", links=[Link(SUPERSEDES, a)]))
+    assert await store.refine_edge(OWNER, edge.id, Relation.CAUSED_BY) is None
+
+
+async def test_no_second_edge_of_a_relation_comes_about(store: Store) -> None:
+    """Whoever said it first, in whichever direction, has said it."""
+    (a, b), edge = await auto_linked(store, "a", "b")
+    await store.put_edge(OWNER, NewEdge(b, a, Relation.CONTRADICTS, 0.5))
+    assert await store.refine_edge(OWNER, edge.id, Relation.CONTRADICTS) is None
+    refined = await store.refine_edge(OWNER, edge.id, Relation.DERIVED_FROM)
+    assert refined is not None
+    assert {each.relation for each in await store.edges(OWNER, a)} == {Relation.CONTRADICTS, Relation.DERIVED_FROM}
+
+
+async def test_nothing_is_refined_into_superseding(store: Store) -> None:
+    """That would take a memory out of every answer on a guess."""
+    (_, b), edge = await auto_linked(store, "a", "b")
+    with pytest.raises(InvalidInputError, match="supersedes"):
+        await store.refine_edge(OWNER, edge.id, SUPERSEDES)
+    assert (await store.get(OWNER, b)).state is MemoryState.ACTIVE

@@ -1,23 +1,31 @@
 """What every ledger of the language model's cost must do."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import date
+from pathlib import Path
 
 import pytest
 
 from sidecar.adapters.in_memory.llm_ledger import InMemoryLlmLedger
+from sidecar.adapters.sqlite.store import SqliteStore
 from sidecar.domain.llm import LlmBudget, LlmSpending
 from sidecar.ports import LlmLedger
+from tests.store_builders import SetClock
 
 DAY, NEXT_DAY = date(2026, 1, 31), date(2026, 2, 1)
 WIDE = LlmBudget(1_000, 1_000_000)
 
 
-@pytest.fixture(params=[InMemoryLlmLedger], ids=["in-memory"])
-def ledger(request: pytest.FixtureRequest) -> LlmLedger:
+@pytest.fixture(params=["in-memory", "sqlite"])
+async def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LlmLedger]:
     """Each adapter, empty."""
-    made: LlmLedger = request.param()
-    return made
+    if request.param == "in-memory":
+        yield InMemoryLlmLedger()
+        return
+    store = SqliteStore.open(tmp_path / "memories.db", clock=SetClock())
+    yield store.llm_ledger
+    await store.close()
 
 
 async def test_days_are_kept_apart(ledger: LlmLedger) -> None:
@@ -52,3 +60,21 @@ async def test_correction_goes_both_ways_but_never_below_zero(ledger: LlmLedger)
     assert await ledger.spent(DAY) == LlmSpending(1, 15)
     await ledger.correct(DAY, calls=-2, tokens=-50)
     assert await ledger.spent(DAY) == LlmSpending(0, 0)
+
+
+async def test_correction_of_a_day_without_a_call_never_goes_below_zero(ledger: LlmLedger) -> None:
+    """A call that ends after midnight corrects the day that it began in, which somebody may have emptied."""
+    await ledger.correct(DAY, calls=-1, tokens=-10)
+    assert await ledger.spent(DAY) == LlmSpending()
+
+
+async def test_spending_survives_a_restart(tmp_path: Path) -> None:
+    """Whoever restarts the sidecar gets no second budget."""
+    path = tmp_path / "memories.db"
+    store = SqliteStore.open(path, clock=SetClock())
+    assert await store.llm_ledger.reserve(DAY, 40, LlmBudget(1, 100))
+    await store.close()
+    again = SqliteStore.open(path, clock=SetClock())
+    assert await again.llm_ledger.spent(DAY) == LlmSpending(1, 40)
+    assert not await again.llm_ledger.reserve(DAY, 1, LlmBudget(1, 100))
+    await again.close()

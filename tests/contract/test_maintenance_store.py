@@ -176,7 +176,8 @@ async def rows_of(store: Store, scope: NamespaceScope = EVERYTHING) -> list[Heal
 async def test_health_rows_tell_of_active_memories_and_their_last_outcome(store: Store) -> None:
     """Being acted upon is no outcome; superseded, forgotten and others' memories need no look."""
     await store.set_model(MODEL)
-    plain, rule = await stored(store, "plain"), await stored(store, "rule", confidence=0.9 - 1e-12)
+    plain = await stored(store, "plain")
+    rule = await stored(store, "rule", type=MemoryType.GOLDEN_RULE)
     gone = await stored(store, "gone")
     await stored(store, "theirs", owner="bob")
     await store.forget(OWNER, [gone], is_forced=False, is_purge=False)
@@ -188,7 +189,7 @@ async def test_health_rows_tell_of_active_memories_and_their_last_outcome(store:
     await store.fail_job(keys[0], reason="broken", next_try_at=None)
     assert await rows_of(store) == [
         MemoryRow(plain, 0.3, False, NOW, NOW + timedelta(seconds=2)),
-        MemoryRow(rule, 0.9 - 1e-12, True, NOW, None),
+        MemoryRow(rule, 0.3, True, NOW, None),
         EmbedJobRow(plain, is_parked=True, queued_at=NOW),
     ]
 

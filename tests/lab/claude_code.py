@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.lab.client_run import (
     ClientRun,
+    Connect,
     Finished,
     Hooks,
     McpConfig,
@@ -32,6 +33,7 @@ def run_claude_code(
     plugin_dir: Path | None = None,
     prompt: str | Sequence[str] = "Please go ahead.",
     *,
+    connect: Connect | None = None,
     home: Path | None = None,
     project: Path | None = None,
     env: Mapping[str, str] | None = None,
@@ -47,6 +49,7 @@ def run_claude_code(
         hooks: Goes into the settings as it is.
         plugin_dir: A plugin to load, with its own MCP servers and hooks.
         prompt: What the user says; each further prompt resumes the session.
+        connect: Sets the client up before its first start, instead of `mcp_config` and `hooks`, which are ignored.
         home: Takes everything the client writes; a new temporary folder by default.
         project: The working directory; `home/project` by default.
         env: Additional variables, such as `ENABLE_TOOL_SEARCH`.
@@ -62,12 +65,16 @@ def run_claude_code(
     home = home or Path(tempfile.mkdtemp(prefix="claude-home-"))
     project = project or home / "project"
     project.mkdir(parents=True, exist_ok=True)
-    argv = _arguments(home, mcp_config, hooks, plugin_dir, extra_args)
+    given = [] if connect else _given_files(home, mcp_config, hooks)
+    argv = [str(find_client("claude")), "--dangerously-skip-permissions", *given]
+    argv += [*(["--plugin-dir", str(plugin_dir)] if plugin_dir else []), *extra_args]
     prompts = [prompt] if isinstance(prompt, str) else prompt
     session_id = str(uuid.uuid4())
     started_s = time.monotonic()
     with ScriptedModel(load_script(script)) as model:
         variables = _environment(home, model) | dict(env or {})
+        if connect:
+            connect(variables)
         if in_terminal:
             _skip_onboarding(home, project)
             argv += ["--session-id", session_id]
@@ -114,17 +121,12 @@ def _skip_onboarding(home: Path, project: Path) -> None:
     (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
 
 
-def _arguments(
-    home: Path, mcp_config: McpConfig, hooks: Hooks | None, plugin_dir: Path | None, extra_args: Sequence[str]
-) -> list[str]:
+def _given_files(home: Path, mcp_config: McpConfig, hooks: Hooks | None) -> list[str]:
     mcp_file = home / "mcp.json"
     mcp_file.write_text(json.dumps({"mcpServers": mcp_config}), encoding="utf-8")
     settings_file = home / "settings.json"
     settings_file.write_text(json.dumps({"hooks": hooks or {}}), encoding="utf-8")
-    argv = [str(find_client("claude")), "--dangerously-skip-permissions"]
-    argv += ["--mcp-config", str(mcp_file), "--settings", str(settings_file)]
-    argv += ["--plugin-dir", str(plugin_dir)] if plugin_dir else []
-    return [*argv, *extra_args]
+    return ["--mcp-config", str(mcp_file), "--settings", str(settings_file)]
 
 
 def _environment(home: Path, model: ScriptedModel) -> dict[str, str]:

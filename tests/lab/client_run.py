@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ Hooks = Mapping[str, Sequence[Mapping[str, Any]]]
 
 ScriptSource = Script | Path | Sequence[Any] | Mapping[str, Any]
 """A script as an object, as a YAML or JSON file, or as plain data."""
+
+Connect = Callable[[Mapping[str, str]], None]
+"""Sets a client up as its user would, given the environment that the client will have."""
 
 CLIENTS_DIR_VARIABLE = "LAB_CLIENTS_DIR"
 _DEFAULT_CLIENTS_DIR = ".clients"

@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.lab.client_run import (
     ClientRun,
+    Connect,
     Finished,
     Hooks,
     McpConfig,
@@ -54,6 +55,7 @@ def run_codex(
     tool_mode: CodexToolMode = CodexToolMode.CODE,
     notify: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
+    connect: Connect | None = None,
     home: Path | None = None,
     project: Path | None = None,
     env: Mapping[str, str] | None = None,
@@ -72,6 +74,7 @@ def run_codex(
         prompt: What the user says; each further prompt resumes the session.
         notify: Program that Codex starts at the end of each turn, with a JSON text as last argument.
         settings: Further `config.toml` keys, such as `{"model_auto_compact_token_limit": 5000}`.
+        connect: Sets the client up before its first start, besides `mcp_config` and instead of `hooks`.
         home: Takes everything the client writes; a new temporary folder by default.
         project: The working directory; `home/project` by default.
         forks: Further prompts fork the session instead of resuming it.
@@ -89,10 +92,11 @@ def run_codex(
     codex_home = home / ".codex"
     for folder in (project, codex_home):
         folder.mkdir(parents=True, exist_ok=True)
-    (codex_home / "hooks.json").write_text(json.dumps({"hooks": hooks or {}}), encoding="utf-8")
+    if not connect:
+        (codex_home / "hooks.json").write_text(json.dumps({"hooks": hooks or {}}), encoding="utf-8")
     program = str(find_client("codex"))
     options = ["--dangerously-bypass-approvals-and-sandbox"]
-    options += ["--dangerously-bypass-hook-trust"] if hooks or plugin_dir else []
+    options += ["--dangerously-bypass-hook-trust"] if hooks or plugin_dir or connect else []
     options += extra_args
     prompts = [prompt] if isinstance(prompt, str) else prompt
     started_s = time.monotonic()
@@ -102,6 +106,8 @@ def run_codex(
         _write_config(codex_home / "config.toml", config | dict(settings or {}))
         variables = closed_environment(home, model) | {"CODEX_HOME": str(codex_home), "SCRIPTED_API_KEY": "scripted"}
         variables |= dict(env or {})
+        if connect:
+            connect(variables)
         if plugin_dir:
             _install_plugin(plugin_dir, home, program, variables)
         if in_terminal:
@@ -140,6 +146,7 @@ def _exec_each(
 def _config(
     model: ScriptedModel, tool_mode: CodexToolMode, mcp_config: McpConfig, project: Path, *, has_plugin: bool
 ) -> dict[str, Any]:
+    servers = {name: {"required": True, **server} for name, server in mcp_config.items()}
     return {
         "model": tool_mode.value,
         "model_provider": "scripted",
@@ -158,8 +165,7 @@ def _config(
             }
         },
         # Codex starts MCP servers in the background; it waits for those that are required.
-        "mcp_servers": {name: {"required": True, **server} for name, server in mcp_config.items()},
-    }
+    } | ({"mcp_servers": servers} if servers else {})
 
 
 def _install_plugin(plugin_dir: Path, home: Path, program: str, env: Mapping[str, str]) -> None:

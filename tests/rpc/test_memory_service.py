@@ -350,8 +350,11 @@ def test_waiting_for_the_index_gives_hints(sidecar: Sidecar, namespace: str) -> 
     assert [hint.memory_id for hint in stored.similar_existing][:1] == [near.memory_id]
 
 
-def test_status_tells_versions_and_parts(sidecar: Sidecar) -> None:
+def test_status_tells_versions_and_parts(sidecar: Sidecar, namespace: str) -> None:
     """A person sees at once what answers."""
+    # The model loads behind the first calls, and may be late on a busy machine.
+    remember(sidecar, "What is stored waits for the model.", namespace)
+    wait_until_embedded(sidecar)
     status = sidecar.get_status(admin.GetStatusRequest())
     assert status.embedder.model == "all-MiniLM-L6-v2"
     assert status.index.state == admin.PART_STATE_READY

@@ -363,3 +363,25 @@ def test_doctor_says_how_to_close_an_open_folder(
     connect_to(monkeypatch, doctor_sidecar(finds=True))
     assert command("doctor", "--home", str(home)) == 1
     assert f"chmod 700 {home}" in capsys.readouterr().out.replace("\n      ", "")
+
+
+def test_doctor_tells_of_the_language_model(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whom texts go to, and what is the matter with it, once; nothing of one that is off."""
+    sidecar = doctor_sidecar(finds=True)
+    connect_to(monkeypatch, sidecar)
+    model = admin.LanguageModelStatus(
+        state=admin.PART_STATE_DEGRADED, model="tiny", host="llm.example", problem="no key", counters={"malformed": 2}
+    )
+    status = sidecar.answers["get_status"]
+    assert isinstance(status, admin.GetStatusResponse)
+    assert command("--home", str(tmp_path / "home"), "doctor") == 0
+    assert "language model" not in capsys.readouterr().out
+    status.language_model.CopyFrom(model)
+    status.problems.append("the language model is not asked: no key")
+    assert command("--home", str(tmp_path / "home"), "doctor") == 0
+    printed = capsys.readouterr().out
+    assert printed.count("no key") == 1
+    assert "REMOTE" in printed
+    assert "2 answers dropped" in printed

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sidecar.domain.confidence import (
     PROMOTABLE,
     ConfidenceChange,
+    ConfidenceRules,
     Standing,
     ValidationKind,
     ValidationSummary,
@@ -111,3 +112,24 @@ def test_no_outcome_is_no_rate() -> None:
     """Never tried is not the same as never worked."""
     assert ValidationSummary(applied=3).success_rate is None
     assert ValidationSummary(failed=1).success_rate == 0.0
+
+
+def test_figures_are_the_rules() -> None:
+    """As settings name them: how much a failure weighs, what makes a golden rule and what unmakes it."""
+    rules = ConfidenceRules(failure_factor=3.0, golden_confidence=0.5, fall_back_below=0.25)
+
+    def move(standing: Standing, *, is_success: bool) -> Standing:
+        return validate(standing, is_success=is_success, provenance=Provenance.AGENT, rules=rules).new
+
+    rule = move(Standing(MemoryType.DECISION, 0.4), is_success=True)
+    assert rule == Standing(MemoryType.GOLDEN_RULE, 0.5, MemoryType.DECISION)
+    weaker = Standing(MemoryType.GOLDEN_RULE, 0.55, MemoryType.DECISION)
+    assert move(weaker, is_success=False) == Standing(MemoryType.GOLDEN_RULE, 0.25, MemoryType.DECISION)
+    assert move(rule, is_success=False) == Standing(MemoryType.DECISION, 0.2)
+
+
+@pytest.mark.parametrize(("golden", "fall_back"), [(1.1, 0.5), (0.5, 0.6), (0.5, -0.1), (float("nan"), 0.5)])
+def test_rules_that_would_flip_are_refused(golden: float, fall_back: float) -> None:
+    """A rule that falls back above where it is promoted would go to and fro with each report."""
+    with pytest.raises(InvalidInputError, match="golden_"):
+        ConfidenceRules(golden_confidence=golden, fall_back_below=fall_back)

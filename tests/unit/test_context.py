@@ -4,7 +4,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -26,7 +26,7 @@ from sidecar.domain.context import (
 )
 from sidecar.domain.fencing import Fence, reads_like_instructions
 from sidecar.domain.ids import find_memory_ids, memory_id
-from sidecar.domain.memory import Memory, MemoryType, Provenance
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Memory, MemoryType, Provenance
 from sidecar.domain.text import normalise
 from sidecar.errors import InvalidInputError
 
@@ -146,7 +146,7 @@ def test_budget_ids_and_accounts(memories: list[Memory], budget: int, max_rules:
     assert built.tokens_used <= budget
     assert counter.count(built.markdown) <= built.tokens_used + built.golden_tokens
     assert find_memory_ids(built.markdown) == built.memory_ids
-    rules = {m.id for m in memories if m.is_golden_rule}
+    rules = {m.id for m in memories if m.is_golden_from(GOLDEN_CONFIDENCE)}
     assert len(rules & set(built.memory_ids)) == min(max_rules, len(rules))
     accounted = [*built.memory_ids, *built.dropped_ids, *built.overflow_ids]
     assert sorted(accounted) == sorted(m.id for m in memories)
@@ -384,3 +384,14 @@ def test_bad_requests_are_refused() -> None:
             Fence(marker, NOW, 10)
     with pytest.raises(InvalidInputError):
         ContextRequest(NOW, MARKER, token_budget=-1)
+
+
+def test_figures_are_the_requests() -> None:
+    """As settings name them: the half life, what the own project counts for, and what is a golden rule."""
+    own, other = memory(1, importance=0.5), memory(2, importance=0.5, namespace="global")
+    request = replace(REQUEST, half_life_days=3.0, own_project_factor=5.0)
+    scores = [context_score(ContextCandidate(each), request) for each in (own, other)]
+    assert scores == [pytest.approx(1.25), pytest.approx(0.25)]
+    sure = memory(3, confidence=0.6)
+    assert build([sure]).golden_tokens == 0
+    assert build([sure], replace(REQUEST, golden_confidence=0.6)).golden_tokens > 0

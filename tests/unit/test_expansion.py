@@ -87,6 +87,16 @@ def test_known_case() -> None:
     assert farther.explanation == "a supersedes b, which relates to c"
 
 
+def test_weights_of_relations_are_the_querys() -> None:
+    """Whoever finds contradictions more telling than we do may say so; above 1 an end could outrank its seed."""
+    graph = (edge(1, "a", Relation.CONTRADICTS, "b"),)
+    weights = dict.fromkeys(Relation, 0.25)
+    (reached,) = expand(graph, [("a", 1.0)], ExpansionQuery(relation_weights=weights, decay=1.0))
+    assert reached.relevance == pytest.approx(0.25)
+    with pytest.raises(InvalidInputError, match="contradicts"):
+        ExpansionQuery(relation_weights=weights | {Relation.CONTRADICTS: 1.1})
+
+
 def test_edges_are_followed_backwards_and_said_so() -> None:
     """What supersedes a memory matters as much as what it supersedes."""
     graph = (edge(1, "new", Relation.SUPERSEDES, "old"), edge(2, "new", Relation.CAUSED_BY, "bug"))

@@ -83,11 +83,21 @@ def test_low_confidence_is_below_its_threshold(confidence: float, is_low: bool) 
         (row(created_at=OLD, last_outcome_at=FRESH), None),
         (row(created_at=OLD, last_outcome_at=OLD), HealthKind.STALE),
         (row(created_at=OLD, is_golden_rule=True), HealthKind.STALE_GOLDEN_RULE),
+        (row(created_at=OLD, confidence=0.9 - 1e-12), HealthKind.STALE_GOLDEN_RULE),
+        (row(created_at=OLD, confidence=0.899), HealthKind.STALE),
     ],
 )
 def test_stale_is_unconfirmed_within_the_window(memory: MemoryRow, kind: HealthKind | None) -> None:
     """A success or failure counts, else creation; golden rules are a kind of their own."""
     assert found([memory]) == ([(kind, ("m",))] if kind else [])
+
+
+def test_settings_move_what_is_low_and_what_is_golden() -> None:
+    """Figures of their own, for whoever has other ones."""
+    query = HealthQuery(low_confidence=0.3, golden_confidence=0.6)
+    report = analyze([row("low", confidence=0.29), row("rule", created_at=OLD, confidence=0.6)], query)
+    kinds = {finding.memory_ids: finding.kind for finding in report.findings}
+    assert kinds == {("low",): HealthKind.LOW_CONFIDENCE, ("rule",): HealthKind.STALE_GOLDEN_RULE}
 
 
 def test_flags_switch_findings_and_counts_off() -> None:

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -204,3 +206,18 @@ async def test_schema_with_a_secret_is_refused(server: ScriptedLlm) -> None:
             await llm.complete(LlmRequest("", "", schema))
     assert "hunter2" not in str(failed.value)
     assert server.asked == []
+
+
+async def test_question_that_is_not_waited_for_is_counted(server: ScriptedLlm) -> None:
+    """A model that is too slow for those who ask must not look well; what it may charge stays counted."""
+    answering = threading.Event()
+    server.script = lambda _: replace(GOOD, hold=answering)
+    async with spender(server.url) as llm:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await llm.complete(REQUEST)
+        status = await llm.status()
+        answering.set()
+    assert status.counters["unavailable"] == 1
+    assert "longer than anybody waited" in status.problem
+    assert status.spent_today == LlmSpending(1, REQUEST.most_tokens)

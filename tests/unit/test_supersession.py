@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from sidecar.domain.confidence import ValidationSummary
 from sidecar.domain.memory import MemoryState
-from sidecar.domain.supersession import KeptReason, OlderMemory, TrackRecord, check_supersedes, kept_reason
+from sidecar.domain.supersession import (
+    KeptReason,
+    OlderMemory,
+    SupersessionRules,
+    TrackRecord,
+    check_supersedes,
+    kept_reason,
+)
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NEWER = TrackRecord("new", NOW, 0.5, is_golden_rule=False, summary=ValidationSummary(succeeded=2))
@@ -50,6 +57,23 @@ def test_each_condition_is_needed(newer: TrackRecord, candidate: OlderMemory, re
     """One that is not met keeps the older memory, and is the reason given."""
     assert kept_reason(newer, candidate, is_forced=False) is reason
     assert check_supersedes(newer, [candidate], is_forced=False).kept == ((candidate.record.memory_id, reason),)
+
+
+def test_figures_are_the_rules() -> None:
+    """As settings name them."""
+    strict = SupersessionRules(similarity=0.95, successes=3, failures=2)
+    proven = replace(NEWER, summary=ValidationSummary(succeeded=3))
+    twice_failed = ValidationSummary(succeeded=5, failed=2)
+    reasons = [
+        kept_reason(newer, candidate, is_forced=False, rules=strict)
+        for newer, candidate in (
+            (NEWER, older(0.99, summary=twice_failed)),
+            (proven, older(0.94, summary=twice_failed)),
+            (proven, older(0.99)),
+            (proven, older(0.99, summary=twice_failed)),
+        )
+    ]
+    assert reasons == [KeptReason.TOO_FEW_SUCCESSES, KeptReason.OTHER_TOPIC, KeptReason.NO_FAILURE, None]
 
 
 def test_force_replaces_golden_rules_and_nothing_else() -> None:

@@ -36,7 +36,9 @@ class _Relate:
         source_id: Annotated[str, Field(description="The memory that says something of the other.")],
         target_id: Annotated[str, Field(description="The other.")],
         relation: Annotated[Relation, Field(description="What it says.")],
-        weight: Annotated[float, Field(ge=0, le=1, description="How strong.")] = 1.0,
+        weight: Annotated[
+            float | None, Field(ge=0, le=1, description="How strong; default: setting `relate_weight`.")
+        ] = None,
     ) -> RelateAnswer:
         from sidecar.api.v1 import graph_service_pb2 as service  # noqa: PLC0415 - protobuf is for calls only
         from sidecar.api.v1 import memory_pb2 as pb  # noqa: PLC0415

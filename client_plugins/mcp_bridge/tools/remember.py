@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from client_plugins.mcp_bridge.desk import CallScope, Desk
 from client_plugins.mcp_bridge.tools.strict_tool import StrictModel, strict_tool
-from sidecar.domain.memory import DEFAULT_IMPORTANCE, MemoryType, Relation
+from sidecar.domain.memory import MemoryType, Relation
 
 if TYPE_CHECKING:
     from sidecar.api.v1.memory_service_pb2 import RememberResponse
@@ -49,9 +49,13 @@ class _Remember:
         scope: CallScope,
         *,
         content: Annotated[str, Field(description="The memory, 1 byte to 64 KiB.", min_length=1)],
-        memory_type: Annotated[MemoryType, Field(description="What kind of thing it is.")] = MemoryType.SESSION,
+        memory_type: Annotated[
+            MemoryType | None, Field(description="What kind of thing it is; default: setting `remember_type`.")
+        ] = None,
         links: Annotated[list[MemoryLink], Field(description="Relations to memories that are there already.")] = [],  # noqa: B006 - copied by pydantic
-        importance: Annotated[float, Field(ge=0, le=1, description="How much it matters.")] = DEFAULT_IMPORTANCE,
+        importance: Annotated[
+            float | None, Field(ge=0, le=1, description="How much it matters; default: setting `remember_importance`.")
+        ] = None,
         namespace: Annotated[
             str, Field(description="Default: this project. `global` for what holds everywhere; `project:<name>`.")
         ] = "",
@@ -62,7 +66,7 @@ class _Remember:
 
         request = service.RememberRequest(
             content=content,
-            memory_type=pb.MemoryType.Value(f"MEMORY_TYPE_{memory_type.name}"),
+            memory_type=pb.MemoryType.Value(f"MEMORY_TYPE_{memory_type.name if memory_type else 'UNSPECIFIED'}"),
             namespace=namespace,
             importance=importance,
             links=[

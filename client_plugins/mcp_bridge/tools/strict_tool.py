@@ -73,11 +73,12 @@ def flat_schema(schema: dict[str, Any]) -> dict[str, Any]:
             return [flatten(item, is_schema=is_schema) for item in node]
         if not isinstance(node, dict):
             return node
+        if is_schema and _EITHER in node:
+            # First: what may be left out may be a definition.
+            node = _without_null(node)
         if is_schema and _REFERENCE in node:
             target = definitions[node[_REFERENCE].rpartition("/")[2]]
             node = {**target, **{key: value for key, value in node.items() if key != _REFERENCE}}
-        if is_schema and _EITHER in node:
-            node = _without_null(node)
         # Below `properties` a key is a name of ours, and `title` could be one.
         dropped = {"title", _DEFINITIONS} if is_schema else set()
         return {

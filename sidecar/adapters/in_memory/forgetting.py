@@ -1,6 +1,6 @@
 """Forgets, purges and restores memories in plain collections."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,7 +14,7 @@ from sidecar.domain.confirmation import give_credit_back
 from sidecar.domain.edges import EdgeOrigin
 from sidecar.domain.ledger import CallKind
 from sidecar.domain.memory import Memory, MemoryState, Relation
-from sidecar.domain.store_values import CatalogRow, Forgetting, RequestKey, SkipReason, skip_reason
+from sidecar.domain.store_values import CatalogRow, Forgetting, RequestKey, SkipReason
 from sidecar.domain.succession import living_successor
 from sidecar.errors import DuplicateMemoryError, MemoryNotForgottenError, MemoryNotFoundError, RequestKeyReusedError
 
@@ -33,9 +33,15 @@ def find_kept(tables: Tables, owner: str, request: RequestKey, *, now: datetime)
 
 
 def forget(
-    tables: Tables, owner: str, memory_ids: Sequence[str], *, is_forced: bool, is_purge: bool, now: datetime
+    tables: Tables,
+    owner: str,
+    memory_ids: Sequence[str],
+    *,
+    reason: Callable[[Memory], SkipReason | None],
+    is_purge: bool,
+    now: datetime,
 ) -> Forgetting:
-    """See `MemoryStore.forget`."""
+    """See `MemoryStore.forget`; `reason` is `skip_reason` with what was asked for."""
     done: list[Memory] = []
     skipped: list[tuple[str, SkipReason]] = []
     changed: dict[int, CatalogRow] = {}
@@ -43,8 +49,8 @@ def forget(
         memory = tables.find(owner, memory_id)
         if memory is None:
             skipped.append((memory_id, SkipReason.NOT_FOUND))
-        elif (reason := skip_reason(memory, is_forced=is_forced, is_purge=is_purge)) is not None:
-            skipped.append((memory_id, reason))
+        elif (why := reason(memory)) is not None:
+            skipped.append((memory_id, why))
         elif is_purge:
             done.append(memory)
             changed.pop(memory.key, None)

@@ -14,6 +14,7 @@ from sidecar.domain.edges import (
     EdgesOfMemory,
     NewEdge,
     StoredEdge,
+    check_refinement,
     closes_circle,
     may_auto_link,
 )
@@ -80,6 +81,17 @@ class InMemoryGraph:
             added.append(tables.edges[-1])
         return tuple(added)
 
+    async def refine_edge(self, owner: str, edge_id: int, relation: Relation) -> Edge | None:
+        """See `GraphStore.refine_edge`."""
+        check_refinement(relation)
+        tables = self._tables
+        place = next((number for number, edge in enumerate(tables.edges) if edge.id == edge_id), None)
+        if place is None or not _is_refinable(tables, owner, tables.edges[place], relation):
+            return None
+        tables.edges[place] = replace(tables.edges[place], relation=relation)
+        tables.edge_origins[edge_id] = EdgeOrigin.DETECTED
+        return tables.edges[place]
+
     def _put_edge(self, owner: str, new: NewEdge) -> StoredEdge:
         tables = self._tables
         source, target = _end(tables, owner, new.source_id), _end(tables, owner, new.target_id)
@@ -96,6 +108,20 @@ class InMemoryGraph:
         tables.add_edge(*triple, at=self._clock.now(), weight=new.weight, origin=new.origin)
         changed = settle(tables, [target.key]) if is_superseding else []
         return StoredEdge(tables.edges[-1], is_created=True, changed=tuple(changed))
+
+
+def _is_refinable(tables: Tables, owner: str, edge: Edge, relation: Relation) -> bool:
+    ends = {edge.source_id, edge.target_id}
+    found = [tables.find(owner, memory_id) for memory_id in ends]
+    return (
+        tables.edge_origins.get(edge.id) is EdgeOrigin.AUTO
+        and edge.relation is Relation.RELATES_TO
+        and all(memory is not None and memory.state is MemoryState.ACTIVE for memory in found)
+        and not any(
+            {other.source_id, other.target_id} == ends and other.relation is relation and other.id != edge.id
+            for other in tables.edges
+        )
+    )
 
 
 def _end(tables: Tables, owner: str, memory_id: str) -> Memory:

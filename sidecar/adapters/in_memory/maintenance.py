@@ -13,7 +13,7 @@ from sidecar.domain.exchange import ExportPage, ExportRecord, FileRecord, Import
 from sidecar.domain.file_activity import MAX_RECENT_DAYS, FileEvent, RecentFile, RecentFilesQuery, recent_files
 from sidecar.domain.health_report import ContradictionRow, EmbedJobRow, MemoryRow
 from sidecar.domain.maintenance import BackUp, HealthRow
-from sidecar.domain.memory import Memory, MemoryState, Relation
+from sidecar.domain.memory import Memory, MemoryState, MemoryType, Relation
 from sidecar.domain.namespace import NamespaceScope
 from sidecar.domain.store_values import CatalogRow, Edge
 from sidecar.errors import StorageError
@@ -106,7 +106,11 @@ def _memory_row(tables: Tables, memory: Memory) -> MemoryRow:
         if event.memory_id == memory.id and event.kind is not ValidationKind.APPLIED
     ]
     return MemoryRow(
-        memory.id, memory.confidence, memory.is_golden_rule, memory.created_at, max(outcomes, default=None)
+        memory.id,
+        memory.confidence,
+        memory.type is MemoryType.GOLDEN_RULE,
+        memory.created_at,
+        max(outcomes, default=None),
     )
 
 

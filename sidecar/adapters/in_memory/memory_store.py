@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from sidecar.adapters.in_memory.reports import InMemoryReports
 from sidecar.adapters.in_memory.tables import Job, KeptForgetting, KeptOutcome, Tables
 from sidecar.domain.confirmation import make_claims, settle
 from sidecar.domain.evidence import UsageEvent, Valence
-from sidecar.domain.memory import Link, Memory, MemoryState, Relation
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Link, Memory, MemoryState, Relation
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.recall import MemoryFilter
 from sidecar.domain.reinforcement import NEUTRAL
@@ -41,6 +42,7 @@ from sidecar.domain.store_values import (
     StoreHealth,
     WordHit,
     WordQuery,
+    skip_reason,
 )
 from sidecar.domain.word_selection import POSTING_BUDGET
 from sidecar.errors import IndexRowError, InvalidInputError, MemoryNotFoundError, RequestKeyReusedError
@@ -128,13 +130,15 @@ class InMemoryStore(
         is_forced: bool,
         is_purge: bool,
         request: RequestKey | None = None,
+        golden_from: float = GOLDEN_CONFIDENCE,
     ) -> Forgetting:
         """See `MemoryStore.forget`."""
         kept = None if request is None else await self.kept_forgetting(owner, request)
         if kept is not None:
             return kept
         now = self._clock.now()
-        outcome = forgetting.forget(self._tables, owner, memory_ids, is_forced=is_forced, is_purge=is_purge, now=now)
+        reason = partial(skip_reason, is_forced=is_forced, is_purge=is_purge, golden_from=golden_from)
+        outcome = forgetting.forget(self._tables, owner, memory_ids, reason=reason, is_purge=is_purge, now=now)
         if request is not None:
             kept_now = KeptForgetting(request.digest, outcome, now)
             self._tables.kept_forgettings[owner, request.key] = kept_now

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from sidecar.adapters.in_memory import forgetting
@@ -22,7 +23,7 @@ from sidecar.domain.disputes import Challenge, Dispute, Resolution, ResolvedDisp
 from sidecar.domain.edges import NewEdge
 from sidecar.domain.evidence import UsageEvent
 from sidecar.domain.memory import Memory, Relation
-from sidecar.domain.store_values import CatalogRow
+from sidecar.domain.store_values import CatalogRow, skip_reason
 from sidecar.domain.validation import Report, ValidationEvent, ValidationOutcome, outcome_event
 from sidecar.errors import DisputeNotFoundError, DisputeResolvedError, MemoryNotFoundError
 
@@ -151,8 +152,9 @@ class InMemoryReports(InMemoryGraph):
             case Resolution.KEEP:
                 return ()
             case Resolution.RETIRE:
+                reason = partial(skip_reason, is_forced=True, is_purge=False)
                 return forgetting.forget(
-                    self._tables, owner, [dispute.memory_id], is_forced=True, is_purge=False, now=at
+                    self._tables, owner, [dispute.memory_id], reason=reason, is_purge=False, now=at
                 ).changed
             case Resolution.SUPERSEDE:
                 edge = NewEdge(verdict.successor_id, dispute.memory_id, Relation.SUPERSEDES)
@@ -171,6 +173,7 @@ class InMemoryReports(InMemoryGraph):
             is_success=report.kind is ValidationKind.SUCCEEDED,
             provenance=memory.provenance,
             adjustment=report.adjustment,
+            rules=report.rules,
         )
         tables.memories[memory.key] = replace(memory, confidence=change.new.confidence, type=change.new.type)
         tables.types_before.pop(memory.key, None)

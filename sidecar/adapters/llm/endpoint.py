@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -23,6 +23,7 @@ class LlmSettings:
     Attributes:
         base_url: Such as `http://127.0.0.1:11434/v1`; for Anthropic without `/v1`.
         api_key_variable: Name of the environment variable that holds the key; empty for none.
+        api_key: The key itself, where something else than a variable holds it; empty otherwise. Never shown.
         timeout_s: For one question, from first byte to last.
     """
 
@@ -31,6 +32,7 @@ class LlmSettings:
     model: str = ""
     api_key_variable: str = ""
     timeout_s: float = DEFAULT_TIMEOUT_S
+    api_key: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +76,29 @@ def parse_address(settings: LlmSettings) -> LlmAddress:
 
 
 def read_key(settings: LlmSettings, address: LlmAddress, environment: Mapping[str, str]) -> str:
-    """Return the key from the environment, empty if the settings name no variable.
+    """Return the key, empty if there is none.
 
     Raises:
-        InvalidInputError: If the variable is not set, its value is no key, or it would cross a network unencrypted.
+        InvalidInputError: If two places name one, the variable is not set, its value is no key, or it would cross a
+            network unencrypted.
     """
     name = settings.api_key_variable
+    if settings.api_key and name:
+        raise InvalidInputError("llm_api_key_variable", "<one beside a key file>", "the key in one place only")
+    if settings.api_key:
+        return _checked_key(settings.api_key, address, source="the file of llm_api_key_file")
     if not name:
         return ""
     if not _VARIABLE.fullmatch(name):
         # Somebody may have put the key itself there, so it is not shown.
         raise InvalidInputError("llm_api_key_variable", "<not shown>", "the name of an environment variable")
-    key = environment.get(name, "").strip()
+    return _checked_key(environment.get(name, ""), address, source=f"environment variable {name}")
+
+
+def _checked_key(given: str, address: LlmAddress, *, source: str) -> str:
+    key = given.strip()
     if not _KEY.fullmatch(key):
-        raise InvalidInputError(f"environment variable {name}", "<unset or no key>", "the key for the language model")
+        raise InvalidInputError(source, "<unset or no key>", "the key for the language model")
     if not address.endpoint.is_local and not address.url.startswith("https:"):
         raise InvalidInputError("llm_base_url", address.url, "https, since a key would be sent to another machine")
     return key

@@ -19,7 +19,7 @@ from sidecar.adapters.sqlite.usage import SqliteConfirmationRows
 from sidecar.adapters.sqlite.values import catalog_of, to_us
 from sidecar.adapters.sqlite.words import remove_traces, remove_words
 from sidecar.domain.confirmation import give_credit_back
-from sidecar.domain.memory import Memory, MemoryState, Relation
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Memory, MemoryState, Relation
 from sidecar.domain.store_values import CatalogRow, Forgetting, RequestKey, SkipReason, skip_reason
 from sidecar.domain.succession import living_successor
 from sidecar.errors import RequestKeyReusedError
@@ -44,6 +44,7 @@ class ForgetMemories:
     now: datetime
     statistics: TermStatistics
     empty_journal: Callable[[], None]
+    golden_from: float = GOLDEN_CONFIDENCE
 
     def __call__(self, transaction: Transaction) -> Forgetting:
         """Run as an operation of the writer."""
@@ -57,6 +58,9 @@ class ForgetMemories:
         _keep(connection, self.owner, self.request, outcome, now=self.now)
         return outcome
 
+    def _reason(self, memory: Memory) -> SkipReason | None:
+        return skip_reason(memory, is_forced=self.is_forced, is_purge=self.is_purge, golden_from=self.golden_from)
+
     def _forget_all(self, transaction: Transaction) -> Forgetting:
         connection = transaction.connection
         done: list[Memory] = []
@@ -67,7 +71,7 @@ class ForgetMemories:
             memory = reading.find(connection, self.owner, memory_id)
             if memory is None:
                 skipped.append((memory_id, SkipReason.NOT_FOUND))
-            elif (reason := skip_reason(memory, is_forced=self.is_forced, is_purge=self.is_purge)) is not None:
+            elif (reason := self._reason(memory)) is not None:
                 skipped.append((memory_id, reason))
             elif self.is_purge:
                 done.append(memory)

@@ -21,6 +21,7 @@ from sidecar.domain.edges import (
     EdgesOfMemory,
     NewEdge,
     StoredEdge,
+    check_refinement,
     closes_circle,
     may_auto_link,
 )
@@ -35,6 +36,14 @@ _EDGES: Final = (
 _INSERT: Final = (
     "INSERT INTO edges (owner, source_key, target_key, relation, weight, origin, created_at) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_REFINE: Final = (
+    f"UPDATE edges AS e SET relation = ?1, origin = '{EdgeOrigin.DETECTED}' "
+    f"WHERE e.id = ?2 AND e.owner = ?3 AND e.origin = '{EdgeOrigin.AUTO}' AND e.relation = '{Relation.RELATES_TO}' "
+    "AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.key IN (e.source_key, e.target_key) AND m.state <> 'active') "
+    "AND NOT EXISTS (SELECT 1 FROM edges o WHERE o.id <> e.id AND o.relation = ?1 AND "
+    "((o.source_key = e.source_key AND o.target_key = e.target_key) "
+    "OR (o.source_key = e.target_key AND o.target_key = e.source_key))) RETURNING id"
 )
 _AROUND: Final = (
     f"{_EDGES} WHERE e.id IN (SELECT id FROM edges WHERE source_key = ?1 UNION SELECT id FROM edges WHERE "
@@ -112,6 +121,14 @@ def auto_link(
         new = NewEdge(source.id, target.id, Relation.RELATES_TO, weight, EdgeOrigin.AUTO)
         added.append(_of_id(connection, _insert(connection, source, target, new, now=now)))
     return tuple(added)
+
+
+def refine_edge(transaction: Transaction, owner: str, edge_id: int, *, relation: Relation) -> Edge | None:
+    """See `GraphStore.refine_edge`."""
+    check_refinement(relation)
+    connection = transaction.connection
+    changed = fetch_one(connection, _REFINE, (relation, edge_id, owner))
+    return None if changed is None else _of_id(connection, changed[0])
 
 
 def _insert(connection: apsw.Connection, source: Memory, target: Memory, new: NewEdge, *, now: datetime) -> int:

@@ -7,10 +7,9 @@ import apsw
 
 from sidecar.adapters.sqlite.connection import Row, Value, fetch_all, placeholders
 from sidecar.adapters.sqlite.values import from_us
-from sidecar.domain.confidence import settle_confidence
 from sidecar.domain.health_report import ContradictionRow, EmbedJobRow, MemoryRow
 from sidecar.domain.maintenance import HealthRow
-from sidecar.domain.memory import GOLDEN_CONFIDENCE, MemoryType
+from sidecar.domain.memory import MemoryType
 from sidecar.domain.namespace import NamespaceScope
 
 PAGE_ROWS: Final = 5_000
@@ -87,10 +86,9 @@ HEALTH_PAGES: Final[tuple[ReadPage, ...]] = (memory_rows, contradiction_rows, jo
 
 def _memory_row(row: Row, last_outcome_at: int | None) -> MemoryRow:
     _, memory_id, confidence, memory_type, created_at = row
-    is_golden_rule = memory_type == MemoryType.GOLDEN_RULE or settle_confidence(confidence) >= GOLDEN_CONFIDENCE
     confirmed_at = None if last_outcome_at is None else from_us(last_outcome_at)
     # By position: names cost a quarter more, a hundred thousand times.
-    return MemoryRow(memory_id, confidence, is_golden_rule, from_us(created_at), confirmed_at)
+    return MemoryRow(memory_id, confidence, memory_type == MemoryType.GOLDEN_RULE, from_us(created_at), confirmed_at)
 
 
 def _in_scope(table: str, scope: NamespaceScope) -> tuple[str, Sequence[str]]:

@@ -52,6 +52,10 @@ class SqliteReports:
         """See `GraphStore.auto_link`."""
         return await self._writer.run(partial(graph.auto_link, key=key, near=near, now=self._clock.now()))
 
+    async def refine_edge(self, owner: str, edge_id: int, relation: Relation) -> Edge | None:
+        """See `GraphStore.refine_edge`."""
+        return await self._writer.run(partial(graph.refine_edge, owner=owner, edge_id=edge_id, relation=relation))
+
     # --- validation ---
 
     async def record_validation(self, owner: str, report: Report) -> ValidationOutcome:

@@ -14,6 +14,7 @@ from sidecar.adapters.sqlite.connection import open_writer, storage_error
 from sidecar.adapters.sqlite.forgetting import ForgetMemories
 from sidecar.adapters.sqlite.insights_store import SqliteInsights
 from sidecar.adapters.sqlite.judge_store import SqliteJudging
+from sidecar.adapters.sqlite.llm_ledger import SqliteLlmLedger
 from sidecar.adapters.sqlite.maintenance_store import SqliteMaintenance
 from sidecar.adapters.sqlite.migration import find_version, migrate, shipped_migrations
 from sidecar.adapters.sqlite.readers import Readers
@@ -33,7 +34,7 @@ from sidecar.domain.evidence import (
     TranscriptCursor,
     UsageEvent,
 )
-from sidecar.domain.memory import Memory
+from sidecar.domain.memory import GOLDEN_CONFIDENCE, Memory
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.recall import MemoryFilter
 from sidecar.domain.store_values import (
@@ -72,6 +73,7 @@ class SqliteStore(SqliteReports, SqliteMaintenance, SqliteJudging, SqliteReinfor
         self._clock = clock
         self._writer = writer
         self._readers = Readers(path)
+        self.llm_ledger = SqliteLlmLedger(self._writer, self._readers)
         self._loading = loading
         self._statistics = loading.statistics
         self._posting_budget = posting_budget
@@ -153,6 +155,7 @@ class SqliteStore(SqliteReports, SqliteMaintenance, SqliteJudging, SqliteReinfor
         is_forced: bool,
         is_purge: bool,
         request: RequestKey | None = None,
+        golden_from: float = GOLDEN_CONFIDENCE,
     ) -> Forgetting:
         """See `MemoryStore.forget`."""
         return await self._writer.run(
@@ -162,6 +165,7 @@ class SqliteStore(SqliteReports, SqliteMaintenance, SqliteJudging, SqliteReinfor
                 is_forced=is_forced,
                 is_purge=is_purge,
                 request=request,
+                golden_from=golden_from,
                 now=self._clock.now(),
                 statistics=self._statistics,
                 empty_journal=self._writer.empty_journal,

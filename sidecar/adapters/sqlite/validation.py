@@ -114,6 +114,7 @@ def _move_confidence(connection: apsw.Connection, memory: Memory, report: Report
         is_success=report.kind is ValidationKind.SUCCEEDED,
         provenance=memory.provenance,
         adjustment=report.adjustment,
+        rules=report.rules,
     )
     connection.execute(
         "UPDATE memories SET confidence = ?, type = ?, earlier_type = ? WHERE key = ?",

@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"sidecar/api/v1/admin_service.proto\x12\x0esidecar.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetStatusRequest\"\xd8\x04\n\x11GetStatusResponse\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.sidecar.api.v1.PartState\x12\x10\n\x08problems\x18\x02 \x03(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x10\n\x08protocol\x18\x04 \x01(\x05\x12\x0e\n\x06schema\x18\x05 \x01(\x05\x12\x13\n\x0binstance_id\x18\x06 \x01(\t\x12\x0b\n\x03pid\x18\x07 \x01(\x03\x12)\n\x06uptime\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0b\x64\x61ta_folder\x18\t \x01(\t\x12\x14\n\x0cmemory_count\x18\n \x01(\x03\x12\x30\n\x08\x65mbedder\x18\x0b \x01(\x0b\x32\x1e.sidecar.api.v1.EmbedderStatus\x12*\n\x05index\x18\x0c \x01(\x0b\x32\x1b.sidecar.api.v1.IndexStatus\x12*\n\x05queue\x18\r \x01(\x0b\x32\x1b.sidecar.api.v1.QueueStatus\x12.\n\x07watcher\x18\x0e \x01(\x0b\x32\x1d.sidecar.api.v1.WatcherStatus\x12.\n\x07storage\x18\x0f \x01(\x0b\x32\x1d.sidecar.api.v1.StorageStatus\x12\x41\n\x08\x63ounters\x18\x10 \x03(\x0b\x32/.sidecar.api.v1.GetStatusResponse.CountersEntry\x1a/\n\rCountersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\x9a\x01\n\x0e\x45mbedderStatus\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.sidecar.api.v1.PartState\x12\r\n\x05model\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\t\x12\x12\n\ncache_hits\x18\x05 \x01(\x03\x12\x15\n\rcache_lookups\x18\x06 \x01(\x03\"m\n\x0bIndexStatus\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.sidecar.api.v1.PartState\x12\x0c\n\x04size\x18\x02 \x01(\x03\x12\x0e\n\x06origin\x18\x03 \x01(\t\x12\x16\n\x0erebuild_reason\x18\x04 \x01(\t\"\x8f\x01\n\x0bQueueStatus\x12\x0f\n\x07pending\x18\x01 \x01(\x03\x12\x0e\n\x06parked\x18\x02 \x01(\x03\x12/\n\x0boldest_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\x0bparked_jobs\x18\x04 \x03(\x0b\x32\x19.sidecar.api.v1.ParkedJob\"@\n\tParkedJob\x12\x11\n\tmemory_id\x18\x01 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x02 \x01(\x05\x12\x0e\n\x06reason\x18\x03 \x01(\t\"i\n\rWatcherStatus\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.sidecar.api.v1.PartState\x12\x0b\n\x03pid\x18\x02 \x01(\x03\x12\x10\n\x08restarts\x18\x03 \x01(\x05\x12\x0f\n\x07problem\x18\x04 \x01(\t\"^\n\rStorageStatus\x12\x0e\n\x06\x65ngine\x18\x01 \x01(\t\x12\x16\n\x0e\x64\x61tabase_bytes\x18\x02 \x01(\x03\x12\x11\n\twal_bytes\x18\x03 \x01(\x03\x12\x12\n\nfree_bytes\x18\x04 \x01(\x03\"&\n\x0fShutdownRequest\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\"\x12\n\x10ShutdownResponse\"A\n\x13WaitForIndexRequest\x12*\n\x07timeout\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"E\n\x14WaitForIndexResponse\x12\x0c\n\x04\x64one\x18\x01 \x01(\x08\x12\x0f\n\x07pending\x18\x02 \x01(\x03\x12\x0e\n\x06parked\x18\x03 \x01(\x03\"\x14\n\x12RetryParkedRequest\"&\n\x13RetryParkedResponse\x12\x0f\n\x07retried\x18\x01 \x01(\x03*\x82\x01\n\tPartState\x12\x1a\n\x16PART_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12PART_STATE_LOADING\x10\x01\x12\x14\n\x10PART_STATE_READY\x10\x02\x12\x17\n\x13PART_STATE_DEGRADED\x10\x03\x12\x12\n\x0ePART_STATE_OFF\x10\x04\x32\xe2\x02\n\x0c\x41\x64minService\x12P\n\tGetStatus\x12 .sidecar.api.v1.GetStatusRequest\x1a!.sidecar.api.v1.GetStatusResponse\x12M\n\x08Shutdown\x12\x1f.sidecar.api.v1.ShutdownRequest\x1a .sidecar.api.v1.ShutdownResponse\x12Y\n\x0cWaitForIndex\x12#.sidecar.api.v1.WaitForIndexRequest\x1a$.sidecar.api.v1.WaitForIndexResponse\x12V\n\x0bRetryParked\x12\".sidecar.api.v1.RetryParkedRequest\x1a#.sidecar.api.v1.RetryParkedResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"sidecar/api/v1/admin_service.proto\x12\x0esidecar.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetStatusRequest\"\x95\x05\n\x11GetStatusResponse\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.sidecar.api.v1.PartState\x12\x10\n\x08problems\x18\x02 \x03(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x10\n\x08protocol\x18\x04 \x01(\x05\x12\x0e\n\x06schema\x18\x05 \x01(\x05\x12\x13\n\x0binstance_id\x18\x06 \x01(\t\x12\x0b\n\x03pid\x18\x07 \x01(\x03\x12)\n\x06uptime\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0b\x64\x61ta_folder\x18\t \x01(\t\x12\x14\n\x0cmemory_count\x18\n \x01(\x03\x12\x30\n\x08\x65mbedder\x18\x0b \x01(\x0b\x32\x1e.sidecar.api.v1.EmbedderStatus\x12*\n\x05index\x18\x0c \x01(\x0b\x32\x1b.sidecar.api.v1.IndexStatus\x12*\n\x05queue\x18\r \x01(\x0b\x32\x1b.sidecar.api.v1.QueueStatus\x12.\n\x07watcher\x18\x0e \x01(\x0b\x32\x1d.sidecar.api.v1.WatcherStatus\x12.\n\x07storage\x18\x0f \x01(\x0b\x32\x1d.sidecar.api.v1.StorageStatus\x12\x41\n\x08\x63ounters\x18\x10 \x03(\x0b\x32/.sidecar.api.v1.GetStatusResponse.CountersEntry\x12;\n\x0elanguage_model\x18\x14 \x01(\x0b\x32#.sidecar.api.v1.LanguageModelStatus\x1a/\n\rCountersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\xda\x02\n\x13LanguageModelStatus\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.sidecar.api.v1.PartState\x12\x10\n\x08provider\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\r\n\x05local\x18\x05 \x01(\x08\x12\x13\n\x0b\x63\x61lls_today\x18\x06 \x01(\x03\x12\x13\n\x0b\x63\x61lls_a_day\x18\x07 \x01(\x03\x12\x14\n\x0ctokens_today\x18\x08 \x01(\x03\x12\x14\n\x0ctokens_a_day\x18\t \x01(\x03\x12\x43\n\x08\x63ounters\x18\n \x03(\x0b\x32\x31.sidecar.api.v1.LanguageModelStatus.CountersEntry\x12\x0f\n\x07problem\x18\x0b \x01(\t\x1a/\n\rCountersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\x9a\x01\n\x0e\x45mbedderStatus\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.sidecar.api.v1.PartState\x12\r\n\x05model\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\t\x12\x12\n\ncache_hits\x18\x05 \x01(\x03\x12\x15\n\rcache_lookups\x18\x06 \x01(\x03\"m\n\x0bIndexStatus\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.sidecar.api.v1.PartState\x12\x0c\n\x04size\x18\x02 \x01(\x03\x12\x0e\n\x06origin\x18\x03 \x01(\t\x12\x16\n\x0erebuild_reason\x18\x04 \x01(\t\"\x8f\x01\n\x0bQueueStatus\x12\x0f\n\x07pending\x18\x01 \x01(\x03\x12\x0e\n\x06parked\x18\x02 \x01(\x03\x12/\n\x0boldest_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\x0bparked_jobs\x18\x04 \x03(\x0b\x32\x19.sidecar.api.v1.ParkedJob\"@\n\tParkedJob\x12\x11\n\tmemory_id\x18\x01 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x02 \x01(\x05\x12\x0e\n\x06reason\x18\x03 \x01(\t\"i\n\rWatcherStatus\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.sidecar.api.v1.PartState\x12\x0b\n\x03pid\x18\x02 \x01(\x03\x12\x10\n\x08restarts\x18\x03 \x01(\x05\x12\x0f\n\x07problem\x18\x04 \x01(\t\"^\n\rStorageStatus\x12\x0e\n\x06\x65ngine\x18\x01 \x01(\t\x12\x16\n\x0e\x64\x61tabase_bytes\x18\x02 \x01(\x03\x12\x11\n\twal_bytes\x18\x03 \x01(\x03\x12\x12\n\nfree_bytes\x18\x04 \x01(\x03\"&\n\x0fShutdownRequest\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\"\x12\n\x10ShutdownResponse\"A\n\x13WaitForIndexRequest\x12*\n\x07timeout\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"E\n\x14WaitForIndexResponse\x12\x0c\n\x04\x64one\x18\x01 \x01(\x08\x12\x0f\n\x07pending\x18\x02 \x01(\x03\x12\x0e\n\x06parked\x18\x03 \x01(\x03\"\x14\n\x12RetryParkedRequest\"&\n\x13RetryParkedResponse\x12\x0f\n\x07retried\x18\x01 \x01(\x03*\x82\x01\n\tPartState\x12\x1a\n\x16PART_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12PART_STATE_LOADING\x10\x01\x12\x14\n\x10PART_STATE_READY\x10\x02\x12\x17\n\x13PART_STATE_DEGRADED\x10\x03\x12\x12\n\x0ePART_STATE_OFF\x10\x04\x32\xe2\x02\n\x0c\x41\x64minService\x12P\n\tGetStatus\x12 .sidecar.api.v1.GetStatusRequest\x1a!.sidecar.api.v1.GetStatusResponse\x12M\n\x08Shutdown\x12\x1f.sidecar.api.v1.ShutdownRequest\x1a .sidecar.api.v1.ShutdownResponse\x12Y\n\x0cWaitForIndex\x12#.sidecar.api.v1.WaitForIndexRequest\x1a$.sidecar.api.v1.WaitForIndexResponse\x12V\n\x0bRetryParked\x12\".sidecar.api.v1.RetryParkedRequest\x1a#.sidecar.api.v1.RetryParkedResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,38 +35,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_GETSTATUSRESPONSE_COUNTERSENTRY']._loaded_options = None
   _globals['_GETSTATUSRESPONSE_COUNTERSENTRY']._serialized_options = b'8\001'
-  _globals['_PARTSTATE']._serialized_start=1686
-  _globals['_PARTSTATE']._serialized_end=1816
+  _globals['_LANGUAGEMODELSTATUS_COUNTERSENTRY']._loaded_options = None
+  _globals['_LANGUAGEMODELSTATUS_COUNTERSENTRY']._serialized_options = b'8\001'
+  _globals['_PARTSTATE']._serialized_start=2096
+  _globals['_PARTSTATE']._serialized_end=2226
   _globals['_GETSTATUSREQUEST']._serialized_start=119
   _globals['_GETSTATUSREQUEST']._serialized_end=137
   _globals['_GETSTATUSRESPONSE']._serialized_start=140
-  _globals['_GETSTATUSRESPONSE']._serialized_end=740
-  _globals['_GETSTATUSRESPONSE_COUNTERSENTRY']._serialized_start=693
-  _globals['_GETSTATUSRESPONSE_COUNTERSENTRY']._serialized_end=740
-  _globals['_EMBEDDERSTATUS']._serialized_start=743
-  _globals['_EMBEDDERSTATUS']._serialized_end=897
-  _globals['_INDEXSTATUS']._serialized_start=899
-  _globals['_INDEXSTATUS']._serialized_end=1008
-  _globals['_QUEUESTATUS']._serialized_start=1011
-  _globals['_QUEUESTATUS']._serialized_end=1154
-  _globals['_PARKEDJOB']._serialized_start=1156
-  _globals['_PARKEDJOB']._serialized_end=1220
-  _globals['_WATCHERSTATUS']._serialized_start=1222
-  _globals['_WATCHERSTATUS']._serialized_end=1327
-  _globals['_STORAGESTATUS']._serialized_start=1329
-  _globals['_STORAGESTATUS']._serialized_end=1423
-  _globals['_SHUTDOWNREQUEST']._serialized_start=1425
-  _globals['_SHUTDOWNREQUEST']._serialized_end=1463
-  _globals['_SHUTDOWNRESPONSE']._serialized_start=1465
-  _globals['_SHUTDOWNRESPONSE']._serialized_end=1483
-  _globals['_WAITFORINDEXREQUEST']._serialized_start=1485
-  _globals['_WAITFORINDEXREQUEST']._serialized_end=1550
-  _globals['_WAITFORINDEXRESPONSE']._serialized_start=1552
-  _globals['_WAITFORINDEXRESPONSE']._serialized_end=1621
-  _globals['_RETRYPARKEDREQUEST']._serialized_start=1623
-  _globals['_RETRYPARKEDREQUEST']._serialized_end=1643
-  _globals['_RETRYPARKEDRESPONSE']._serialized_start=1645
-  _globals['_RETRYPARKEDRESPONSE']._serialized_end=1683
-  _globals['_ADMINSERVICE']._serialized_start=1819
-  _globals['_ADMINSERVICE']._serialized_end=2173
+  _globals['_GETSTATUSRESPONSE']._serialized_end=801
+  _globals['_GETSTATUSRESPONSE_COUNTERSENTRY']._serialized_start=754
+  _globals['_GETSTATUSRESPONSE_COUNTERSENTRY']._serialized_end=801
+  _globals['_LANGUAGEMODELSTATUS']._serialized_start=804
+  _globals['_LANGUAGEMODELSTATUS']._serialized_end=1150
+  _globals['_LANGUAGEMODELSTATUS_COUNTERSENTRY']._serialized_start=754
+  _globals['_LANGUAGEMODELSTATUS_COUNTERSENTRY']._serialized_end=801
+  _globals['_EMBEDDERSTATUS']._serialized_start=1153
+  _globals['_EMBEDDERSTATUS']._serialized_end=1307
+  _globals['_INDEXSTATUS']._serialized_start=1309
+  _globals['_INDEXSTATUS']._serialized_end=1418
+  _globals['_QUEUESTATUS']._serialized_start=1421
+  _globals['_QUEUESTATUS']._serialized_end=1564
+  _globals['_PARKEDJOB']._serialized_start=1566
+  _globals['_PARKEDJOB']._serialized_end=1630
+  _globals['_WATCHERSTATUS']._serialized_start=1632
+  _globals['_WATCHERSTATUS']._serialized_end=1737
+  _globals['_STORAGESTATUS']._serialized_start=1739
+  _globals['_STORAGESTATUS']._serialized_end=1833
+  _globals['_SHUTDOWNREQUEST']._serialized_start=1835
+  _globals['_SHUTDOWNREQUEST']._serialized_end=1873
+  _globals['_SHUTDOWNRESPONSE']._serialized_start=1875
+  _globals['_SHUTDOWNRESPONSE']._serialized_end=1893
+  _globals['_WAITFORINDEXREQUEST']._serialized_start=1895
+  _globals['_WAITFORINDEXREQUEST']._serialized_end=1960
+  _globals['_WAITFORINDEXRESPONSE']._serialized_start=1962
+  _globals['_WAITFORINDEXRESPONSE']._serialized_end=2031
+  _globals['_RETRYPARKEDREQUEST']._serialized_start=2033
+  _globals['_RETRYPARKEDREQUEST']._serialized_end=2053
+  _globals['_RETRYPARKEDRESPONSE']._serialized_start=2055
+  _globals['_RETRYPARKEDRESPONSE']._serialized_end=2093
+  _globals['_ADMINSERVICE']._serialized_start=2229
+  _globals['_ADMINSERVICE']._serialized_end=2583
 # @@protoc_insertion_point(module_scope)

@@ -112,6 +112,7 @@ class GetStatusResponse(_message.Message):
     WATCHER_FIELD_NUMBER: _builtins.int
     STORAGE_FIELD_NUMBER: _builtins.int
     COUNTERS_FIELD_NUMBER: _builtins.int
+    LANGUAGE_MODEL_FIELD_NUMBER: _builtins.int
     state: Global___PartState.ValueType
     """Ready, or degraded with `problems`."""
     version: _builtins.str
@@ -160,6 +161,10 @@ class GetStatusResponse(_message.Message):
     def counters(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Such as `commits`, `embed_failures`, `recall_record_failed`; since the start."""
 
+    @_builtins.property
+    def language_model(self) -> Global___LanguageModelStatus:
+        """The optional language model."""
+
     def __init__(
         self,
         *,
@@ -179,14 +184,101 @@ class GetStatusResponse(_message.Message):
         watcher: Global___WatcherStatus | None = ...,
         storage: Global___StorageStatus | None = ...,
         counters: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        language_model: Global___LanguageModelStatus | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["embedder", b"embedder", "index", b"index", "queue", b"queue", "storage", b"storage", "uptime", b"uptime", "watcher", b"watcher"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["embedder", b"embedder", "index", b"index", "language_model", b"language_model", "queue", b"queue", "storage", b"storage", "uptime", b"uptime", "watcher", b"watcher"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counters", b"counters", "data_folder", b"data_folder", "embedder", b"embedder", "index", b"index", "instance_id", b"instance_id", "memory_count", b"memory_count", "pid", b"pid", "problems", b"problems", "protocol", b"protocol", "queue", b"queue", "schema", b"schema", "state", b"state", "storage", b"storage", "uptime", b"uptime", "version", b"version", "watcher", b"watcher"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counters", b"counters", "data_folder", b"data_folder", "embedder", b"embedder", "index", b"index", "instance_id", b"instance_id", "language_model", b"language_model", "memory_count", b"memory_count", "pid", b"pid", "problems", b"problems", "protocol", b"protocol", "queue", b"queue", "schema", b"schema", "state", b"state", "storage", b"storage", "uptime", b"uptime", "version", b"version", "watcher", b"watcher"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStatusResponse: _TypeAlias = GetStatusResponse  # noqa: Y015
+
+@_typing.final
+class LanguageModelStatus(_message.Message):
+    """The optional language model: whom texts are sent to, and what that costs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class CountersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    STATE_FIELD_NUMBER: _builtins.int
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    HOST_FIELD_NUMBER: _builtins.int
+    LOCAL_FIELD_NUMBER: _builtins.int
+    CALLS_TODAY_FIELD_NUMBER: _builtins.int
+    CALLS_A_DAY_FIELD_NUMBER: _builtins.int
+    TOKENS_TODAY_FIELD_NUMBER: _builtins.int
+    TOKENS_A_DAY_FIELD_NUMBER: _builtins.int
+    COUNTERS_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    state: Global___PartState.ValueType
+    """Off unless a setting names one; degraded if the last question failed, or it cannot be asked."""
+    provider: _builtins.str
+    """Which interface it is asked through, such as `openai-compatible`; empty if it is off."""
+    model: _builtins.str
+    """Name of the model; empty if it is off."""
+    host: _builtins.str
+    """Host and port that texts are sent to; empty if it is off."""
+    local: _builtins.bool
+    """Whether that is this machine, so that nothing leaves it."""
+    calls_today: _builtins.int
+    """Questions of today (UTC)."""
+    calls_a_day: _builtins.int
+    """Most questions in a day."""
+    tokens_today: _builtins.int
+    """Tokens of today, in and out, what running questions have set aside included."""
+    tokens_a_day: _builtins.int
+    """Most tokens in a day."""
+    problem: _builtins.str
+    """What the last question failed of, or why none can be asked; empty if all is well."""
+    @_builtins.property
+    def counters(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Since the start: `answered`, `malformed` (dropped), `unavailable`, `over_budget` (not sent), `redacted` (secrets
+        that were taken out).
+        """
+
+    def __init__(
+        self,
+        *,
+        state: Global___PartState.ValueType = ...,
+        provider: _builtins.str = ...,
+        model: _builtins.str = ...,
+        host: _builtins.str = ...,
+        local: _builtins.bool = ...,
+        calls_today: _builtins.int = ...,
+        calls_a_day: _builtins.int = ...,
+        tokens_today: _builtins.int = ...,
+        tokens_a_day: _builtins.int = ...,
+        counters: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls_a_day", b"calls_a_day", "calls_today", b"calls_today", "counters", b"counters", "host", b"host", "local", b"local", "model", b"model", "problem", b"problem", "provider", b"provider", "state", b"state", "tokens_a_day", b"tokens_a_day", "tokens_today", b"tokens_today"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LanguageModelStatus: _TypeAlias = LanguageModelStatus  # noqa: Y015
 
 @_typing.final
 class EmbedderStatus(_message.Message):

@@ -65,7 +65,7 @@ class RelateRequest(_message.Message):
     relation: _memory_pb2.Relation.ValueType
     """Required. What it says."""
     weight: _builtins.float
-    """How strong it is, 0 to 1; unset means 1."""
+    """How strong it is, 0 to 1; unset means the setting `relate_weight`, 1 unless changed."""
     def __init__(
         self,
         *,

@@ -190,11 +190,11 @@ class RememberRequest(_message.Message):
     content: _builtins.str
     """Required. 1 byte to 64 KiB of UTF-8 after normalising; secrets are taken out before anything else is done with it."""
     memory_type: _memory_pb2.MemoryType.ValueType
-    """What kind of thing it is; unspecified means `session`."""
+    """What kind of thing it is; unspecified means the setting `remember_type`, `session` unless changed."""
     namespace: _builtins.str
     """`global` or `project:<name>`; empty means the caller's project, or `global` without one."""
     importance: _builtins.float
-    """How much it matters, 0 to 1; unset means 0.5."""
+    """How much it matters, 0 to 1; unset means the setting `remember_importance`, 0.5 unless changed."""
     auto_link: _builtins.bool
     """Whether near memories are linked in the background; unset means the setting `auto_link`, true unless changed."""
     similarity_threshold: _builtins.float
@@ -202,13 +202,13 @@ class RememberRequest(_message.Message):
     max_auto_links: _builtins.int
     """Most automatic links, 0 to 20; unset means the setting `auto_link_max`, 5 unless changed."""
     use_llm_classification: _builtins.bool
-    """Whether a language model, if one is configured, may refine automatic links; unset means true. Takes effect with
-    `auto_link`.
+    """Whether a language model, if one is set up, may refine automatic links later; unset means the setting
+    `llm_classification`, true unless changed. Takes effect with `auto_link`.
     """
     provenance: _memory_pb2.Provenance.ValueType
     """Who says it; unspecified means `agent`."""
     confidence: _builtins.float
-    """How sure it is, 0 to 1; unset means 0.3."""
+    """How sure it is, 0 to 1; unset means the setting `remember_confidence`, 0.3 unless changed."""
     request_key: _builtins.str
     """Made new by the client for each request and sent again with a retry, so that a retry stores nothing twice; at most
     64 characters; empty switches that off.

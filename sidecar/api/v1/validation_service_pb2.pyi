@@ -77,6 +77,38 @@ RESOLUTION_SUPERSEDE: Resolution.ValueType  # 3
 """Another memory took its place."""
 Global___Resolution: _TypeAlias = Resolution  # noqa: Y015
 
+class _VetoReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _VetoReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VetoReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    VETO_REASON_UNSPECIFIED: _VetoReason.ValueType  # 0
+    """Not said."""
+    VETO_REASON_OTHER_SUBJECT: _VetoReason.ValueType  # 1
+    """The two are about different things."""
+    VETO_REASON_OTHER_CIRCUMSTANCES: _VetoReason.ValueType  # 2
+    """The two hold under different circumstances."""
+    VETO_REASON_ADDS_TO_IT: _VetoReason.ValueType  # 3
+    """The newer one adds to the older one and leaves it true."""
+    VETO_REASON_OLDER_SAYS_MORE: _VetoReason.ValueType  # 4
+    """The older one says more, which would be lost."""
+
+class VetoReason(_VetoReason, metaclass=_VetoReasonEnumTypeWrapper):
+    """Why a language model objects to a replacement."""
+
+VETO_REASON_UNSPECIFIED: VetoReason.ValueType  # 0
+"""Not said."""
+VETO_REASON_OTHER_SUBJECT: VetoReason.ValueType  # 1
+"""The two are about different things."""
+VETO_REASON_OTHER_CIRCUMSTANCES: VetoReason.ValueType  # 2
+"""The two hold under different circumstances."""
+VETO_REASON_ADDS_TO_IT: VetoReason.ValueType  # 3
+"""The newer one adds to the older one and leaves it true."""
+VETO_REASON_OLDER_SAYS_MORE: VetoReason.ValueType  # 4
+"""The older one says more, which would be lost."""
+Global___VetoReason: _TypeAlias = VetoReason  # noqa: Y015
+
 @_typing.final
 class ValidationEvent(_message.Message):
     """One report about a memory."""
@@ -304,7 +336,7 @@ class ValidateMemoryRequest(_message.Message):
     success: _builtins.bool
     """Whether it holds."""
     adjustment: _builtins.float
-    """How far the confidence moves, 0 to 1; down it moves one and a half times as far. Unset means the
+    """How far the confidence moves, 0 to 1; down it moves further, by the setting `failure_factor`. Unset means the
     setting `validation_adjustment`, 0.1 unless changed.
     """
     @_builtins.property
@@ -829,11 +861,11 @@ class Contradiction(_message.Message):
     similarity: _builtins.float
     """Raw cosine of the two."""
     method: _builtins.str
-    """The rule that found it, such as `negation` or `changed_number`."""
+    """The rule that found it, such as `negation` or `changed_number`; `language_model` where that did."""
     own_part: _builtins.str
-    """What differs in the memory that was asked about."""
+    """What differs in the memory that was asked about, in its own words; empty if that is not known."""
     other_part: _builtins.str
-    """What differs in the other."""
+    """What differs in the other; empty if that is not known."""
     edge_id: _builtins.int
     """The relation, if one was made; 0 otherwise."""
     def __init__(
@@ -929,23 +961,61 @@ class CheckSupersedesResponse(_message.Message):
     SUPERSEDED_ID_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     EDGE_ID_FIELD_NUMBER: _builtins.int
+    VETOES_FIELD_NUMBER: _builtins.int
+    NOT_CHECKED_FIELD_NUMBER: _builtins.int
     superseded_id: _builtins.str
     """The memory it replaces; empty if none."""
     reason: _builtins.str
     """Why, or why none was found, for a person."""
     edge_id: _builtins.int
     """The relation, if one was made; 0 otherwise."""
+    @_builtins.property
+    def vetoes(self) -> _containers.RepeatedCompositeFieldContainer[Global___SupersessionVeto]:
+        """Memories that it would replace by its successes, if the language model had not objected."""
+
+    @_builtins.property
+    def not_checked(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What was not checked, and why, for a person; empty if everything was."""
+
     def __init__(
         self,
         *,
         superseded_id: _builtins.str = ...,
         reason: _builtins.str = ...,
         edge_id: _builtins.int = ...,
+        vetoes: _abc.Iterable[Global___SupersessionVeto] | None = ...,
+        not_checked: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["edge_id", b"edge_id", "reason", b"reason", "superseded_id", b"superseded_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["edge_id", b"edge_id", "not_checked", b"not_checked", "reason", b"reason", "superseded_id", b"superseded_id", "vetoes", b"vetoes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CheckSupersedesResponse: _TypeAlias = CheckSupersedesResponse  # noqa: Y015
+
+@_typing.final
+class SupersessionVeto(_message.Message):
+    """A replacement that a language model objects to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMORY_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    memory_id: _builtins.str
+    """The memory that stays."""
+    reason: Global___VetoReason.ValueType
+    """Why."""
+    def __init__(
+        self,
+        *,
+        memory_id: _builtins.str = ...,
+        reason: Global___VetoReason.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_id", b"memory_id", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SupersessionVeto: _TypeAlias = SupersessionVeto  # noqa: Y015

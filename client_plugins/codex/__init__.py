@@ -1,0 +1,1 @@
+"""Codex: how it is connected."""

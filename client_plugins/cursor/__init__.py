@@ -1,0 +1,1 @@
+"""Cursor: how it is connected."""

@@ -1,0 +1,73 @@
+"""Sets up what works on the evidence of use behind the calls: the judge's queue, and hygiene."""
+
+from dataclasses import dataclass
+
+from sidecar.adapters.sqlite.store import SqliteStore
+from sidecar.config import Settings
+from sidecar.domain.judgement import JudgeKind
+from sidecar.ports import Clock, Judge
+from sidecar.server import policies
+from sidecar.server.background import SupervisedTask
+from sidecar.server.language_model import LlmSetUp, pick_judge
+from sidecar.use_cases.judge_queue import JudgeStatus
+from sidecar.use_cases.judge_usefulness import JudgeUsefulness
+from sidecar.use_cases.run_hygiene import RunHygiene
+
+
+@dataclass(frozen=True)
+class JudgingSetUp:
+    """What works on the evidence. `judging`: None if no session is judged."""
+
+    judging: JudgeUsefulness | None
+    hygiene: RunHygiene
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why the judge cannot work now, for a person."""
+        return (self.judging.problem,) if self.judging is not None and self.judging.problem else ()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What was judged, and what went wrong."""
+        judging = self.judging
+        return {} if judging is None else {"judged": judging.judged, "judge_failures": judging.failures}
+
+    def status(self) -> JudgeStatus:
+        """Return who judges."""
+        return JudgeStatus() if self.judging is None else self.judging.status
+
+    def tasks(self) -> tuple[SupervisedTask, ...]:
+        """Return what is to run."""
+        hygiene = SupervisedTask(
+            "hygiene", self.hygiene.run, consequence="multipliers rest on evidence that is too old"
+        )
+        if self.judging is None:
+            return (hygiene,)
+        return hygiene, SupervisedTask("judge-usefulness", self.judging.run, consequence="usefulness is not judged")
+
+
+def set_up_judging(settings: Settings, *, store: SqliteStore, llm: LlmSetUp, clock: Clock) -> JudgingSetUp:
+    """Return what works on the evidence; nothing is started."""
+    hygiene = RunHygiene(
+        store=store, judging=store, insights=store, clock=clock, policy=policies.hygiene_policy(settings)
+    )
+    judge = build_judge(settings, llm=llm, clock=clock) if settings.judging else None
+    if judge is None:
+        return JudgingSetUp(None, hygiene)
+    return JudgingSetUp(
+        JudgeUsefulness(store=store, judge=judge, clock=clock, policy=policies.judge_policy(settings)), hygiene
+    )
+
+
+def build_judge(settings: Settings, *, llm: LlmSetUp, clock: Clock) -> Judge | None:
+    """Return the judge that the settings name; None if it cannot be asked or is not part of this version.
+
+    What waits for a judge then waits on, and `GetJudgeQueue` tells so.
+    """
+    if JudgeKind(settings.judge) is JudgeKind.LOCAL:
+        return None
+    return pick_judge(settings, llm, local=_local_judge, clock=clock)
+
+
+def _local_judge() -> Judge:
+    raise RuntimeError("the local judge was asked for where the settings name another")
