@@ -269,8 +269,9 @@ class Settings:
 
     # --- watching transcripts
     watcher: bool = _setting(default=True, description="Whether transcripts of clients are read for evidence.")
-    watch_clients: str = _setting("claude-code", "Clients whose transcripts are read, separated by commas.")
+    watch_clients: str = _setting("claude-code,codex", "Clients whose transcripts are read, separated by commas.")
     claude_config_dir: str = _setting("", "Claude Code's folder; empty means CLAUDE_CONFIG_DIR, else `~/.claude`.")
+    codex_home: str = _setting("", "Codex's folder; empty means CODEX_HOME, else `~/.codex`.")
 
 
 def _described_settings() -> Iterator[Setting]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from client_plugins.claude_code.records import as_identifier
+from client_plugins.kit.fields import as_identifier
 from client_plugins.kit.plugin import TranscriptContext
 
 CONFIG_FOLDER_VARIABLE: Final = "CLAUDE_CONFIG_DIR"

@@ -1,6 +1,7 @@
 """Claude Code's transcripts as a `ClientPlugin`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from client_plugins.claude_code import locate, reader
@@ -26,6 +27,6 @@ class ClaudeCodePlugin:
         """See `ClientPlugin.may_hold_transcripts`."""
         return locate.may_hold_transcripts(parts)
 
-    def read_line(self, line: bytes, context: TranscriptContext, project_of: ProjectFinder) -> LineReading:
-        """See `ClientPlugin.read_line`."""
-        return reader.read_line(line, context, project_of)
+    def read_line(self, line: bytes, context: TranscriptContext, state: str, project_of: ProjectFinder) -> LineReading:
+        """See `ClientPlugin.read_line`; every record tells all there is to know, so nothing is carried."""
+        return replace(reader.read_line(line, context, project_of), state=state)

@@ -15,15 +15,17 @@ from client_plugins.claude_code.records import (
     SPEAKING_KINDS,
     SYNTHETIC_MODEL,
     Block,
-    as_identifier,
     blocks_of,
+)
+from client_plugins.claude_code.results import read_result
+from client_plugins.kit.fields import (
+    as_identifier,
     digest,
     identifier_field,
     object_field,
     recorded_at,
     text_field,
 )
-from client_plugins.claude_code.results import read_result
 from client_plugins.kit.json_line import JsonObject, decode_line
 from client_plugins.kit.plugin import LineReading, TranscriptContext
 from client_plugins.kit.project import ProjectFinder

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from client_plugins.claude_code.records import blocks_of, text_field
+from client_plugins.claude_code.records import blocks_of
+from client_plugins.kit.fields import text_field
 from client_plugins.kit.json_line import JsonObject
 from client_plugins.kit.recognition import shown_memories, unknown
 from sidecar.domain.evidence import Shown, ShownState, UnknownReason

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ from client_plugins.kit.plugin import ClientPlugin
 from client_plugins.kit.project import ProjectFinder
 from client_plugins.kit.scanner import FoundFile
 from client_plugins.kit.tailer import TailLimits, TranscriptFile, TranscriptTail, path_key
-from client_plugins.kit.transcript_file import FileState
+from client_plugins.kit.transcript_file import FileState, is_compressed, plain_sibling
 from sidecar.domain.evidence import TranscriptCursor
 
 _FIRST_RETRY_S: Final = 30.0
@@ -134,14 +134,21 @@ class Catalog:
         self._tails.pop(str(file.path), None)
 
     def _is_too_old(self, found: FoundFile) -> bool:
-        return found.state.mtime_ns < self._oldest_mtime_ns and self._cursor_of(found.file, found.state) is None
+        if found.state.mtime_ns >= self._oldest_mtime_ns:
+            return False
+        # Finding the place in a compressed file takes reading all before it, and nothing is added to an old one.
+        return is_compressed(found.file.path) or self._cursor_of(found.file, found.state) is None
 
     def _cursor_of(self, file: TranscriptFile, state: FileState | None = None) -> TranscriptCursor | None:
-        """Return the file's cursor; that of its former path if it was moved."""
+        """Return the file's cursor; that of its former path if it was moved or compressed."""
         own = self._cursors.get(path_key(file.path))
         if own is not None:
             return own
         state = state or self._entries[str(file.path)].seen
+        if is_compressed(file.path):
+            # The same lines, so reading goes on where it stood; the last line's hash tells if they are not.
+            plain = self._cursors.get(path_key(plain_sibling(file.path)))
+            return None if plain is None else replace(plain, file_id=state.file_id)
         former = self._paths_by_identity.get(state.file_id) if state.file_id != "unknown" else None
         # Where the former path still leads somewhere, this is a second link to the file or a reused number.
         if former is None or Path(former).exists():

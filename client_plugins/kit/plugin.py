@@ -1,7 +1,7 @@
 """What a client's transcript plugin is, and how plugins are found. Third parties ship theirs as an entry point.
 
-A plugin says where transcripts lie, which files are some, and what one line means. It opens no files and keeps no
-state: reading, resuming and sending is the kit's job.
+A plugin says where transcripts lie, which files are some, and what one line means after those before it. It opens no
+files and keeps nothing itself: reading, resuming, sending and carrying its state is the kit's job.
 """
 
 import logging
@@ -18,7 +18,10 @@ from sidecar.errors import InvalidInputError
 
 ENTRY_POINT_GROUP: Final = "memory_sidecar.clients"
 # Known without installed metadata too, so that a source tree works.
-_BUILT_IN: Final = {"claude-code": "client_plugins.claude_code:PLUGIN"}
+_BUILT_IN: Final = {
+    "claude-code": "client_plugins.claude_code:PLUGIN",
+    "codex": "client_plugins.codex:PLUGIN",
+}
 
 log = logging.getLogger(__name__)
 
@@ -44,11 +47,14 @@ class LineReading:
         events: In the order of the line.
         skipped: Why nothing, or not everything, was taken from it, as a short fixed name; None if all was.
         unrecognised: The name of a kind of record that this reader does not know; empty if it knew everything.
+        state: What the reader wants to know again at the next line, in a form of its own; at most
+            `MAX_READER_STATE_BYTES`. Larger ones are dropped and counted.
     """
 
     events: tuple[EvidenceEvent, ...] = ()
     skipped: str | None = None
     unrecognised: str = ""
+    state: str = ""
 
     @property
     def recognised(self) -> bool:
@@ -58,7 +64,7 @@ class LineReading:
 
 @runtime_checkable
 class ClientPlugin(Protocol):
-    """One client's transcripts. Every method MUST be free of state, so that a restart between two lines is unseen."""
+    """One client's transcripts. No method may keep anything, so that a restart between two lines is unseen."""
 
     @property
     def name(self) -> str:
@@ -82,8 +88,13 @@ class ClientPlugin(Protocol):
         """Tell whether a folder, given by its path below the root, is worth looking into."""
         ...
 
-    def read_line(self, line: bytes, context: TranscriptContext, project_of: ProjectFinder) -> LineReading:
-        """Return what a line says; MUST depend on nothing else, and MUST NOT fail whatever the bytes are."""
+    def read_line(self, line: bytes, context: TranscriptContext, state: str, project_of: ProjectFinder) -> LineReading:
+        """Return what a line says; MUST depend on nothing else, and MUST NOT fail whatever the bytes are.
+
+        Args:
+            state: `LineReading.state` of the line before; empty at the beginning of a file, also when it is read anew.
+                It is kept with the cursor, so it may come from an earlier process.
+        """
         ...
 
 

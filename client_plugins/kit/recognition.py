@@ -18,7 +18,7 @@ from sidecar.domain.evidence import (
     ToolCalled,
     UnknownReason,
 )
-from sidecar.domain.ids import find_memory_ids
+from sidecar.domain.ids import MEMORY_PREFIX, find_memory_ids
 
 _RECALLING: Final = {
     "recall": "recall",
@@ -56,7 +56,9 @@ def describe_call(call_id: str, name: str, arguments: object) -> RecallCalled | 
 
 def shown_memories(texts: Sequence[str]) -> Shown:
     """Return what a readable result showed: the ids in all of its texts in order, or that there were none."""
-    found = (memory_id for text in texts for memory_id in find_memory_ids(_ESCAPE.sub(" ", text)))
+    # Most results are of other tools, large, and without any.
+    candidates = (text for text in texts if MEMORY_PREFIX in text)
+    found = (memory_id for text in candidates for memory_id in find_memory_ids(_ESCAPE.sub(" ", text)))
     ids = tuple(dict.fromkeys(islice(found, _MAX_IDS)))
     return Shown(ShownState.IDS, memory_ids=ids) if ids else Shown(ShownState.NOTHING)
 

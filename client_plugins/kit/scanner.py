@@ -10,7 +10,7 @@ from typing import Final
 
 from client_plugins.kit.plugin import ClientPlugin
 from client_plugins.kit.tailer import TranscriptFile
-from client_plugins.kit.transcript_file import FileState
+from client_plugins.kit.transcript_file import FileState, is_compressed, plain_sibling
 
 IsSettled = Callable[[str, os.stat_result], bool]
 
@@ -32,6 +32,9 @@ class WatchedRoot:
         if not path.is_relative_to(self.path):
             return None
         context = self.plugin.transcript_at(path.relative_to(self.path).parts)
+        if is_compressed(path) and plain_sibling(path).exists():
+            # Being compressed or taken up again: the plain one is as new or newer.
+            return None
         return None if context is None else TranscriptFile(path, self.path, context)
 
 
@@ -104,7 +107,8 @@ def _found_file(
         return None
     if not stat.S_ISREG(status.st_mode) or is_settled(entry.path, status):
         return None
-    context = root.plugin.transcript_at(parts)
-    if context is None:
+    # Asked before the path is looked at, since most files of a folder may be none.
+    if root.plugin.transcript_at(parts) is None:
         return None
-    return FoundFile(TranscriptFile(Path(entry.path), root.path, context), FileState.of(status))
+    file = root.file_at(Path(entry.path))
+    return None if file is None else FoundFile(file, FileState.of(status))

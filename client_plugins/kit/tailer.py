@@ -22,11 +22,20 @@ from client_plugins.kit.transcript_file import (
     open_transcript,
     skip_line,
 )
-from sidecar.domain.evidence import EvidenceBatch, EvidenceEvent, TextSpoken, ToolAnswered, ToolCalled, TranscriptCursor
+from sidecar.domain.evidence import (
+    MAX_READER_STATE_BYTES,
+    EvidenceBatch,
+    EvidenceEvent,
+    TextSpoken,
+    ToolAnswered,
+    ToolCalled,
+    TranscriptCursor,
+)
 
 TOO_LONG: Final = "too_long"
 TOO_MUCH_ON_LINE: Final = "too_much_on_line"
 READER_FAILED: Final = "reader_failed"
+UNSOUND_STATE: Final = "unsound_reader_state"
 
 # Clients rewrite at most the last few lines in place (Cursor replaces one).
 _REMEMBERED_LINES: Final = 8
@@ -65,12 +74,13 @@ class TranscriptFile:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A place just behind a line, and what had been counted up to there."""
+    """A place just behind a line, and what had been counted and was carried up to there."""
 
     offset: int
     line_hash: str
     lines_read: int
     coverage: Coverage
+    state: str = ""
 
 
 def path_key(path: Path) -> str:
@@ -117,7 +127,7 @@ class _Filling:
         before = self.position
         coverage = before.coverage.copy()
         coverage.add(reading)
-        self.marks.append(_Mark(before.offset + length, line_hash, before.lines_read + 1, coverage))
+        self.marks.append(_Mark(before.offset + length, line_hash, before.lines_read + 1, coverage, reading.state))
         self.events.extend(reading.events)
         self._weight_bytes += sum(map(_weight_bytes, reading.events))
 
@@ -212,7 +222,7 @@ class TranscriptTail:
         while not filling.is_full:
             line = file.readline(self._limits.line_bytes + 1)
             if line.endswith(b"\n"):
-                reading = self._read(line)
+                reading = self._read(line, filling.position.state)
                 if not filling.has_room_for(reading):
                     break
                 filling.add(reading, length=len(line), line_hash=hash_line(line))
@@ -222,16 +232,20 @@ class TranscriptTail:
                 self._barren = range(filling.position.offset, file.tell())
                 break
             more, line_hash = skipped
-            filling.add(LineReading(skipped=TOO_LONG), length=len(line) + more, line_hash=line_hash)
+            reading = LineReading(skipped=TOO_LONG, state=filling.position.state)
+            filling.add(reading, length=len(line) + more, line_hash=line_hash)
         return filling
 
-    def _read(self, line: bytes) -> LineReading:
+    def _read(self, line: bytes, state: str) -> LineReading:
         try:
-            reading = self._plugin.read_line(line, self.file.context, self._project_of)
+            reading = self._plugin.read_line(line, self.file.context, state, self._project_of)
         except Exception:  # noqa: BLE001 - a fault in a reader, perhaps someone else's, costs this line only; counted.
             # No traceback: its last line may quote the transcript.
             log.warning("reader failed on a line", extra={"client": self._plugin.name, "file": self.file.path.name})
-            return LineReading(skipped=READER_FAILED)
+            return LineReading(skipped=READER_FAILED, state=state)
+        if not _is_sound(reading.state):
+            log.warning("reader carries too much", extra={"client": self._plugin.name, "file": self.file.path.name})
+            reading = replace(reading, state="", skipped=UNSOUND_STATE)
         return _bounded(reading, self._limits)
 
     def _cursor(self, mark: _Mark) -> TranscriptCursor:
@@ -245,6 +259,7 @@ class TranscriptTail:
             parser_version=self._plugin.parser_version,
             lines_read=mark.lines_read,
             skipped=mark.coverage.as_pairs(),
+            reader_state=mark.state,
         )
 
 
@@ -252,7 +267,7 @@ _BEGINNING: Final = _Mark(offset=0, line_hash="", lines_read=0, coverage=Coverag
 
 
 def _mark_of(cursor: TranscriptCursor) -> _Mark:
-    return _Mark(cursor.offset, cursor.line_hash, cursor.lines_read, Coverage(cursor.skipped))
+    return _Mark(cursor.offset, cursor.line_hash, cursor.lines_read, Coverage(cursor.skipped), cursor.reader_state)
 
 
 def _bounded(reading: LineReading, limits: TailLimits) -> LineReading:
@@ -263,6 +278,14 @@ def _bounded(reading: LineReading, limits: TailLimits) -> LineReading:
         if count >= limits.batch_events or weight > limits.batch_text_bytes:
             return replace(reading, events=reading.events[:count], skipped=TOO_MUCH_ON_LINE)
     return reading
+
+
+def _is_sound(state: str) -> bool:
+    """Tell whether a state can be kept with the cursor; lone surrogates cannot."""
+    try:
+        return len(state.encode()) <= MAX_READER_STATE_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 def _weight_bytes(event: EvidenceEvent) -> int:

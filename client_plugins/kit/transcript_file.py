@@ -7,13 +7,18 @@ batch, so that on Windows its owner can delete it.
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from client_plugins.kit.compression import open_decompressed
 from sidecar.errors import UntrustedPathError
+
+COMPRESSED_SUFFIX: Final = ".zst"
+"""Of transcripts that their client has compressed; they are read as if they were not."""
 
 MAX_HASHED_BYTES: Final = 1 << 20
 """Of a longer line only this much of its end is hashed, so that checking where reading stands stays cheap."""
@@ -51,6 +56,16 @@ class FileState:
         return look == (self.size, self.mtime_ns, self.inode)
 
 
+def is_compressed(path: Path) -> bool:
+    """Tell by its name whether a transcript is compressed."""
+    return path.suffix == COMPRESSED_SUFFIX
+
+
+def plain_sibling(path: Path) -> Path:
+    """Return where a compressed transcript lay before, and lies again when its session is taken up anew."""
+    return path.with_suffix("")
+
+
 def is_same_file(one: str, other: str) -> bool:
     """Tell whether two identities may be of one file; a device number may change when the system starts anew."""
     return one.rpartition(":")[2] == other.rpartition(":")[2]
@@ -58,7 +73,7 @@ def is_same_file(one: str, other: str) -> bool:
 
 @contextmanager
 def open_transcript(path: Path, root: Path) -> Iterator[tuple[BinaryIO, FileState]]:
-    """Open a regular file below `root`.
+    """Open a regular file below `root`; a compressed one as if it were not, its size being unknown and so without end.
 
     Args:
         root: With all links resolved.
@@ -73,7 +88,12 @@ def open_transcript(path: Path, root: Path) -> Iterator[tuple[BinaryIO, FileStat
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise UntrustedPathError(path.name, "is no regular file")
-        yield file, FileState.of(status)
+        state = FileState.of(status)
+        if not is_compressed(path):
+            yield file, state
+            return
+        with open_decompressed(file) as content:
+            yield content, replace(state, size=sys.maxsize)
 
 
 def hash_line(line: bytes) -> str:

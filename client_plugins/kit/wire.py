@@ -59,6 +59,7 @@ def cursor_value(message: pb.TranscriptCursor) -> TranscriptCursor:
         parser_version=message.parser_version,
         lines_read=message.lines_read,
         skipped=tuple(sorted(message.skipped.items())),
+        reader_state=message.reader_state,
     )
 
 
@@ -73,6 +74,7 @@ def _cursor_message(cursor: TranscriptCursor) -> pb.TranscriptCursor:
         parser_version=cursor.parser_version,
         lines_read=cursor.lines_read,
         skipped=dict(cursor.skipped),
+        reader_state=cursor.reader_state,
     )
 
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 _STATE: Final = admin.PartState.DESCRIPTOR
 _NO_SESSIONS: Final = (
-    "No session has been seen yet. They appear when Claude Code's transcripts are read: those in the folder `projects` "
-    "of CLAUDE_CONFIG_DIR, else of ~/.claude, unless the setting `claude_config_dir` names another. "
+    "No session has been seen yet. They appear when transcripts are read: Claude Code's in the folder `projects` of "
+    "CLAUDE_CONFIG_DIR, else of ~/.claude, unless the setting `claude_config_dir` names another; Codex's in the "
+    "folders `sessions` and `archived_sessions` of CODEX_HOME, else of ~/.codex, unless the setting `codex_home` does. "
     "`sidecar status` tells whether the watcher runs."
 )
 

@@ -10,6 +10,9 @@ from sidecar.domain.memory import Relation
 MAX_SLICE_CHARACTERS: Final = 8_000
 """Longer texts of a transcript are cut before they are sent: a judge reads the gist."""
 
+MAX_READER_STATE_BYTES: Final = 16 * 1024
+"""Of what a reader may carry from line to line, as UTF-8. It is written again with every batch."""
+
 CREDITING_RELATIONS: Final = (Relation.SUPERSEDES, Relation.DERIVED_FROM)
 """Links that confirm, in band, that a shown memory was used."""
 
@@ -143,6 +146,7 @@ class TranscriptCursor:
         generation: Raised by one each time the file turned out to be rewritten.
         parser_version: Of the reader that read it.
         lines_read: Lines so far, and how many of them were skipped; by reason in `skipped`.
+        reader_state: What the reader carries over to the line at `offset`, in a form of its own.
     """
 
     client: str
@@ -154,6 +158,7 @@ class TranscriptCursor:
     parser_version: int
     lines_read: int
     skipped: tuple[tuple[str, int], ...] = ()
+    reader_state: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ def cursor(message: pb.TranscriptCursor) -> TranscriptCursor:
         parser_version=message.parser_version,
         lines_read=message.lines_read,
         skipped=tuple(sorted(message.skipped.items())),
+        reader_state=message.reader_state,
     )
 
 
@@ -86,6 +87,7 @@ def cursor_message(value: TranscriptCursor) -> pb.TranscriptCursor:
         parser_version=value.parser_version,
         lines_read=value.lines_read,
         skipped=dict(value.skipped),
+        reader_state=value.reader_state,
     )
 
 

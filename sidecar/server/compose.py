@@ -50,6 +50,7 @@ from sidecar.use_cases.semantic_index import SemanticIndex
 
 _WATCHER_LOG: Final = "watcher.log"
 _CLAUDE_CONFIG: Final = "CLAUDE_CONFIG_DIR"
+_CODEX_HOME: Final = "CODEX_HOME"
 # Its clients lose their connection at every stop, and gRPC would fill the watcher's log with that.
 _QUIET_GRPC: Final = {"GRPC_VERBOSITY": "ERROR"}
 
@@ -233,6 +234,8 @@ def _watcher(settings: Settings, folder: DataFolder) -> SupervisedChild:
     environment = dict(_QUIET_GRPC)
     if settings.claude_config_dir:
         environment[_CLAUDE_CONFIG] = settings.claude_config_dir
+    if settings.codex_home:
+        environment[_CODEX_HOME] = settings.codex_home
     return SupervisedChild("watcher", command, log_path=folder.log_folder / _WATCHER_LOG, environment=environment)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from sidecar.domain.evidence import (
+    MAX_READER_STATE_BYTES,
     MAX_SLICE_CHARACTERS,
     BatchOutcome,
     EvidenceBatch,
@@ -44,6 +45,9 @@ class CollectEvidence:
             raise InvalidInputError("events", len(batch.events), f"at most {MAX_EVENTS} a batch")
         if not batch.cursor.client or not batch.cursor.path:
             raise InvalidInputError("cursor", batch.cursor.path, "a client and a path")
+        state_bytes = len(batch.cursor.reader_state.encode())
+        if state_bytes > MAX_READER_STATE_BYTES:
+            raise InvalidInputError("cursor.reader_state", state_bytes, f"at most {MAX_READER_STATE_BYTES} bytes")
         # A batch may hold megabytes, and cleaning them takes longer than anybody else should wait.
         events = await asyncio.to_thread(self._clean_all, batch.events)
         return await self._evidence.apply_batch(owner, replace(batch, events=events), at=self._clock.now())

@@ -533,6 +533,17 @@ async def test_purged_memory_leaves_events_of_ids_only(store: Store) -> None:
 # --- cursors ---
 
 
+async def test_cursor_keeps_what_its_reader_carries(store: Store) -> None:
+    """The state belongs to the offset: both move together, or neither does."""
+    one = replace(batch(said("a")), cursor=cursor_at(100, reader_state='{"turn": "é"}'))
+    await store.apply_batch(OWNER, one, at=NOW)
+    older = cursor_at(50, reader_state="older")
+    await store.apply_batch(OWNER, replace(one, cursor=older), at=NOW)
+    assert await store.cursors(OWNER, CLIENT) == [one.cursor]
+    await store.apply_batch(OWNER, replace(one, cursor=cursor_at(120)), at=NOW)
+    assert [cursor.reader_state for cursor in await store.cursors(OWNER, CLIENT)] == [""]
+
+
 async def test_cursor_moves_with_its_batch_and_never_back_in_the_same_file(store: Store) -> None:
     """A batch that is sent twice must not make the reader start over; a rewritten file must."""
     one = replace(batch(said("a")), cursor=cursor_at(100, skipped=(("torn", 2),)))

@@ -54,7 +54,11 @@ def test_ledger_equals_what_the_model_was_shown(claude_code: Callable[..., Clien
     client_home = tmp_path / "claude_code"
     context = CallContext(client="test", project="harbour")
     with running_sidecar(
-        tmp_path / "home", context=context, watcher=True, claude_config_dir=str(client_home / ".claude")
+        tmp_path / "home",
+        context=context,
+        watcher=True,
+        watch_clients="claude-code",
+        claude_config_dir=str(client_home / ".claude"),
     ) as sidecar:
         for fact in FACTS:
             sidecar.remember(pb.RememberRequest(content=fact))
@@ -84,7 +88,11 @@ def test_replaced_memory_gives_its_credit_to_the_successor(
     client_home = tmp_path / "claude_code"
     context = CallContext(client="test", project="harbour")
     with running_sidecar(
-        tmp_path / "home", context=context, watcher=True, claude_config_dir=str(client_home / ".claude")
+        tmp_path / "home",
+        context=context,
+        watcher=True,
+        watch_clients="claude-code",
+        claude_config_dir=str(client_home / ".claude"),
     ) as sidecar:
         old = sidecar.remember(pb.RememberRequest(content=FACTS[0])).memory_id
         wait_until_embedded(sidecar)

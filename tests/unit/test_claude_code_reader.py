@@ -35,7 +35,7 @@ PERSISTED = f"<persisted-output>\nOutput too large (57.9KB). Full output saved t
 
 
 def _read(transcript: ClaudeCodeTranscript, context: TranscriptContext = CONTEXT) -> list[LineReading]:
-    return [PLUGIN.read_line(line, context, str) for line in transcript.lines()]
+    return [PLUGIN.read_line(line, context, "", str) for line in transcript.lines()]
 
 
 def _events(transcript: ClaudeCodeTranscript, context: TranscriptContext = CONTEXT) -> list[EvidenceEvent]:
@@ -313,7 +313,7 @@ def test_unicode_of_every_kind_survives() -> None:
     transcript = ClaudeCodeTranscript()
     transcript.user("x")
     line = transcript.lines()[0].replace(b'"x"', b'"\\ud83d\\ude00 \\ud83d a\\u0000b \xe6\x97\xa5"')
-    (event,) = PLUGIN.read_line(line, CONTEXT, str).events
+    (event,) = PLUGIN.read_line(line, CONTEXT, "", str).events
     assert event.payload == TextSpoken(SliceKind.USER_TEXT, "😀 \ufffd a b 日")
 
 
@@ -394,7 +394,7 @@ _JSON = st.recursive(
 )
 def test_records_of_any_shape_do_no_harm(record: dict[str, object]) -> None:
     """Every field may be missing or of another type; the reader never fails."""
-    reading = PLUGIN.read_line(json.dumps(record).encode(), CONTEXT, str)
+    reading = PLUGIN.read_line(json.dumps(record).encode(), CONTEXT, "", str)
     assert reading.events or reading.skipped
 
 
@@ -402,4 +402,4 @@ def test_records_of_any_shape_do_no_harm(record: dict[str, object]) -> None:
 @given(line=st.binary(max_size=200))
 def test_bytes_of_any_kind_do_no_harm(line: bytes) -> None:
     """A transcript may be damaged, or not be one."""
-    assert not PLUGIN.read_line(line, CONTEXT, str).events
+    assert not PLUGIN.read_line(line, CONTEXT, "", str).events

@@ -61,7 +61,7 @@ def _events(session: Path) -> Iterator[EvidenceEvent]:
         # Beside the transcripts lie recordings of what hooks got.
         if context is not None and path.name != "hooks.jsonl":
             for line in path.read_bytes().splitlines(keepends=True):
-                reading = PLUGIN.read_line(line, context, lambda cwd: Path(cwd).name)
+                reading = PLUGIN.read_line(line, context, "", lambda cwd: Path(cwd).name)
                 assert reading.recognised, reading.unrecognised
                 yield from reading.events
 
@@ -106,4 +106,4 @@ def _events_of(path: Path) -> Iterator[EvidenceEvent]:
     context = PLUGIN.transcript_at(("project", path.name))
     assert context is not None
     for line in path.read_bytes().splitlines(keepends=True):
-        yield from PLUGIN.read_line(line, context, str).events
+        yield from PLUGIN.read_line(line, context, "", str).events

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,12 @@ from client_plugins.claude_code import PLUGIN
 from client_plugins.kit.plugin import LineReading, TranscriptContext
 from client_plugins.kit.project import ProjectFinder
 from client_plugins.kit.tailer import TailLimits, TranscriptFile, TranscriptTail, path_key
-from sidecar.domain.evidence import EvidenceEvent, TranscriptCursor
+from sidecar.domain.evidence import EvidenceEvent, SessionThread, SliceKind, TextSpoken, TranscriptCursor
 from sidecar.errors import UntrustedPathError
 from sidecar.testing.transcripts import ClaudeCodeTranscript, sample_memory_id, text_block
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "claude_code"
+NOW = datetime(2026, 11, 30, tzinfo=UTC)
 ONE, TWO = sample_memory_id(1), sample_memory_id(2)
 
 
@@ -388,11 +390,11 @@ class FaultyPlugin:
     name = "faulty"
     parser_version = 1
 
-    def read_line(self, line: bytes, context: TranscriptContext, project_of: ProjectFinder) -> LineReading:
+    def read_line(self, line: bytes, context: TranscriptContext, state: str, project_of: ProjectFinder) -> LineReading:
         """Fail on user records."""
         if b'"type":"user"' in line:
             raise ValueError(line)
-        return PLUGIN.read_line(line, context, project_of)
+        return PLUGIN.read_line(line, context, state, project_of)
 
 
 def test_a_reader_that_fails_costs_the_line_and_is_counted(path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -404,6 +406,100 @@ def test_a_reader_that_fails_costs_the_line_and_is_counted(path: Path, caplog: p
     assert len(batch.events) == 2
     assert dict(batch.cursor.skipped)["skipped.reader_failed"] == 2
     assert "Frage" not in caplog.text
+
+
+class CountingPlugin:
+    """A plugin whose reader carries the number of lines so far, or too much of a state."""
+
+    name = "counting"
+    parser_version = 1
+
+    def __init__(self, *, wrong_state: str = "", parser_version: int = 1) -> None:
+        self.parser_version = parser_version
+        self._wrong_state = wrong_state
+
+    def read_line(self, line: bytes, context: TranscriptContext, state: str, project_of: ProjectFinder) -> LineReading:
+        """Say which line it is; fail on lines with `fail`."""
+        if b"fail" in line:
+            raise ValueError(line)
+        if b"wrong" in line:
+            return LineReading(state=self._wrong_state)
+        number = int(state or "0") + 1
+        thread = SessionThread(self.name, context.session)
+        said = TextSpoken(SliceKind.AGENT_TEXT, f"{number} {line.decode().strip()}")
+        return LineReading((EvidenceEvent(f"{number}", thread, NOW, said),), state=str(number))
+
+
+def _tail(path: Path, plugin: CountingPlugin, cursor: TranscriptCursor | None = None) -> TranscriptTail:
+    file = TranscriptFile(path, path.parent.resolve(), TranscriptContext("s"))
+    limits = TailLimits(line_bytes=100, batch_lines=2)
+    return TranscriptTail(file, plugin, project_of=str, cursor=cursor, limits=limits)  # type: ignore[arg-type]
+
+
+def _said(tail: TranscriptTail) -> list[str]:
+    texts = []
+    while (batch := tail.next_batch()) is not None:
+        texts += [payload.text for event in batch.events if isinstance(payload := event.payload, TextSpoken)]
+        tail.acknowledge()
+    return texts
+
+
+def test_what_a_reader_carries_survives_restarts_and_lines_that_fail(path: Path) -> None:
+    """A restart between any two lines is unseen, and a line that cannot be read takes nothing away."""
+    lines = [b"a\n", b"fail\n", b"b\n", b"x" * 200 + b"\n", b"c\n"]
+    path.write_bytes(b"".join(lines))
+    assert _said(_tail(path, CountingPlugin())) == ["1 a", "2 b", "3 c"]
+    path.write_bytes(b"")
+    cursor, texts = None, []
+    for line in lines:
+        with path.open("ab") as file:
+            file.write(line)
+        tail = _tail(path, CountingPlugin(), cursor)
+        batch = tail.next_batch()
+        assert batch is not None
+        texts += [event.event_id for event in batch.events]
+        cursor = batch.cursor
+    assert cursor is not None
+    assert (texts, cursor.reader_state) == (["1", "2", "3"], "3")
+
+
+def test_a_batch_that_was_not_acknowledged_is_read_again_with_the_state_before_it(path: Path) -> None:
+    """What was carried goes back together with the place."""
+    path.write_bytes(b"a\nb\nc\n")
+    tail = _tail(path, CountingPlugin())
+    first = tail.next_batch()
+    assert first is not None
+    again = tail.next_batch()
+    assert again == first
+    tail.acknowledge()
+    assert _said(tail) == ["3 c"]
+
+
+def test_a_rewritten_line_is_read_with_the_state_before_it(path: Path) -> None:
+    """In another last line the count goes on; in another file, or with another reader, it starts anew."""
+    path.write_bytes(b"a\nb\nend\n")
+    tail = _tail(path, CountingPlugin())
+    assert _said(tail) == ["1 a", "2 b", "3 end"]
+    path.write_bytes(b"a\nb\nmore\n")
+    assert _said(tail) == ["3 more"]
+    path.write_bytes(b"something else\n")
+    assert _said(tail) == ["1 something else"]
+    batch = _tail(path, CountingPlugin()).next_batch()
+    assert batch is not None
+    assert _said(_tail(path, CountingPlugin(parser_version=2), batch.cursor)) == ["1 something else"]
+
+
+@pytest.mark.parametrize("wrong_state", ["x" * (16 * 1024 + 1), "é" * (8 * 1024 + 1), "\ud800"])
+def test_a_state_that_cannot_be_kept_is_dropped_and_counted(path: Path, wrong_state: str) -> None:
+    """A fault of the reader's: it must stop neither the file nor the cursor."""
+    path.write_bytes(b"a\nwrong\nb\n")
+    tail = _tail(path, CountingPlugin(wrong_state=wrong_state))
+    first = tail.next_batch()
+    assert first is not None
+    assert first.cursor.reader_state == ""
+    assert dict(first.cursor.skipped)["skipped.unsound_reader_state"] == 1
+    tail.acknowledge()
+    assert _said(tail) == ["1 b"]
 
 
 def test_unknown_kinds_are_counted_but_not_without_end(path: Path) -> None:

@@ -39,7 +39,9 @@ from sidecar.domain.evidence import (
 )
 from sidecar.errors import DeadlineError, InvalidInputError, UnavailableError
 
-CURSOR = TranscriptCursor("claude-code", "/p/s.jsonl", "1:2", 10, "ab", 1, 1, 3, (("results", 2), ("skipped.blank", 1)))
+CURSOR = TranscriptCursor(
+    "claude-code", "/p/s.jsonl", "1:2", 10, "ab", 1, 1, 3, (("results", 2), ("skipped.blank", 1)), "carried"
+)
 THREAD = SessionThread("claude-code", "s", "a", "shop", "2.1")
 
 
@@ -239,7 +241,7 @@ def test_nobody_takes_the_place_of_a_built_in_client(monkeypatch: pytest.MonkeyP
     """A package that calls itself `claude-code` too would otherwise read all sessions its own way."""
     impostor = EntryPoint("claude-code", "impostor:PLUGIN", plugins.ENTRY_POINT_GROUP)
     monkeypatch.setattr("client_plugins.kit.plugin.entry_points", lambda group: [impostor])
-    assert plugins._targets() == {"claude-code": "client_plugins.claude_code:PLUGIN"}
+    assert plugins._targets()["claude-code"] == "client_plugins.claude_code:PLUGIN"
 
 
 # --- the wire ----------------------------------------------------------------------------------------------------

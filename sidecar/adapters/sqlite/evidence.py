@@ -25,7 +25,9 @@ from sidecar.domain.evidence import (
 )
 from sidecar.domain.ledger import IDLE_LIFE, Call, CallKind, LedgerRows, Slice, Thread, is_older_cursor, take_events
 
-_CURSOR_COLUMNS = "client, path, file_id, offset_bytes, line_hash, generation, parser_version, lines_read, skipped"
+_CURSOR_COLUMNS = (
+    "client, path, file_id, offset_bytes, line_hash, generation, parser_version, lines_read, skipped, reader_state"
+)
 
 
 def apply_batch(transaction: Transaction, owner: str, batch: EvidenceBatch, *, at: datetime) -> BatchOutcome:
@@ -66,7 +68,7 @@ def _save_cursor(connection: apsw.Connection, owner: str, cursor: TranscriptCurs
     if row is not None and is_older_cursor(cursor, _cursor_from_row(row)):
         return
     connection.execute(
-        f"INSERT OR REPLACE INTO cursors (owner, {_CURSOR_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT OR REPLACE INTO cursors (owner, {_CURSOR_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             owner,
             cursor.client,
@@ -78,6 +80,7 @@ def _save_cursor(connection: apsw.Connection, owner: str, cursor: TranscriptCurs
             cursor.parser_version,
             cursor.lines_read,
             json.dumps(cursor.skipped),
+            cursor.reader_state,
         ),
     )
 
@@ -93,6 +96,7 @@ def _cursor_from_row(row: Row) -> TranscriptCursor:
         parser_version=row[6],
         lines_read=row[7],
         skipped=tuple((str(reason), int(count)) for reason, count in json.loads(row[8])),
+        reader_state=row[9],
     )
 
 

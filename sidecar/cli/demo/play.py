@@ -99,7 +99,8 @@ def _sidecar(folder: Path, project: str) -> Iterator[Sidecar]:
     DataFolder.at(home).prepare()
     claude = folder / "claude"
     (claude / "projects").mkdir(parents=True)
-    (home / "config.toml").write_text(f"claude_config_dir = '{claude}'\n", encoding="utf-8")
+    settings = f"watch_clients = 'claude-code'\nclaude_config_dir = '{claude}'\n"
+    (home / "config.toml").write_text(settings, encoding="utf-8")
     try:
         with Sidecar.connect(home, context=memory_pb2.CallContext(client="demo", project=project)) as sidecar:
             yield sidecar
