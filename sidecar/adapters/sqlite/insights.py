@@ -33,11 +33,11 @@ _VERDICTS: Final = f"SELECT count(*) FROM judged_memories WHERE {_IN_WINDOW}"
 _SESSION_RECALLS: Final = (
     f"SELECT count(*) FROM (SELECT DISTINCT client, session, call FROM session_recalls s WHERE {_IN_WINDOW})"
 )
-# Whenever in its session the memory was used: a use may be told after the window's last day.
+# Whenever in its session the memory was used: a use may be told after the window's last day. The uses are looked up
+# once: asked for each delivery, they took half a minute for a hundred thousand of them.
 _USEFUL_RECALLS: Final = (
     f"SELECT count(*) FROM (SELECT DISTINCT client, session, call FROM session_recalls s WHERE {_IN_WINDOW} "
-    "AND EXISTS (SELECT 1 FROM counted_uses c WHERE c.owner = s.owner AND c.memory_id = s.memory_id "
-    "AND c.client = s.client AND c.session = s.session))"
+    "AND (client, session, memory_id) IN (SELECT client, session, memory_id FROM counted_uses WHERE owner = ?1))"
 )
 _SERIES: Final = {
     SeriesName.RECALLS: f"SELECT day, count(*) FROM asked_recalls WHERE {_IN_WINDOW} GROUP BY day",

@@ -5,7 +5,10 @@ CREATE TABLE leases (
     until INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX usage_events_at ON usage_events (owner, valence, at);
+-- For what a window holds. Partial, so that no look-up of one memory's events, whose valence is bound, takes them.
+CREATE INDEX usage_events_surfaced ON usage_events (owner, at) WHERE valence = 'surfaced';
+CREATE INDEX usage_events_useful ON usage_events (owner, at) WHERE valence = 'useful';
+CREATE INDEX usage_events_misled ON usage_events (owner, at) WHERE valence = 'misled';
 CREATE INDEX usage_events_recall ON usage_events (recall_id) WHERE recall_id <> '';
 CREATE INDEX recalls_session ON recalls (owner, client, session, at);
 CREATE INDEX recalls_at ON recalls (owner, at);
