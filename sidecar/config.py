@@ -226,6 +226,9 @@ class Settings:
     recorded_recalls: int = _setting(
         5000, "Recalls whose candidates are kept for `sidecar replay`, figures only; 0 keeps none.", most=100_000
     )
+    prometheus_port: int = _setting(
+        0, "Port of 127.0.0.1 on which Prometheus may read the figures, at `/metrics`; 0 serves none.", most=65_535
+    )
     metric_days: int = _setting(30, "Days that `sidecar insights` looks at.", unit="days", least=1, most=365)
 
     # --- language model, see docs/llm.md

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from sidecar.adapters.sqlite.store import SqliteStore
 from sidecar.config import Settings
 from sidecar.domain.judgement import JudgeKind
+from sidecar.domain.metrics_text import metrics_text
 from sidecar.ports import Clock, Judge
+from sidecar.rpc.credentials import LOCAL_OWNER
 from sidecar.server import policies
 from sidecar.server.background import SupervisedTask
 from sidecar.server.language_model import LlmSetUp, pick_judge
+from sidecar.server.metrics_endpoint import MetricsEndpoint
+from sidecar.use_cases.export_metrics import ExportMetrics
 from sidecar.use_cases.judge_queue import JudgeStatus
 from sidecar.use_cases.judge_usefulness import JudgeUsefulness
 from sidecar.use_cases.run_hygiene import RunHygiene
@@ -20,6 +24,7 @@ class JudgingSetUp:
 
     judging: JudgeUsefulness | None
     hygiene: RunHygiene
+    endpoint: MetricsEndpoint | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -38,12 +43,14 @@ class JudgingSetUp:
 
     def tasks(self) -> tuple[SupervisedTask, ...]:
         """Return what is to run."""
-        hygiene = SupervisedTask(
-            "hygiene", self.hygiene.run, consequence="multipliers rest on evidence that is too old"
-        )
-        if self.judging is None:
-            return (hygiene,)
-        return hygiene, SupervisedTask("judge-usefulness", self.judging.run, consequence="usefulness is not judged")
+        tasks = [
+            SupervisedTask("hygiene", self.hygiene.run, consequence="multipliers rest on evidence that is too old")
+        ]
+        if self.judging is not None:
+            tasks.append(SupervisedTask("judge-usefulness", self.judging.run, consequence="usefulness is not judged"))
+        if self.endpoint is not None:
+            tasks.append(SupervisedTask("metrics", self.endpoint.run, consequence="Prometheus cannot read the figures"))
+        return tuple(tasks)
 
 
 def set_up_judging(settings: Settings, *, store: SqliteStore, llm: LlmSetUp, clock: Clock) -> JudgingSetUp:
@@ -52,11 +59,21 @@ def set_up_judging(settings: Settings, *, store: SqliteStore, llm: LlmSetUp, clo
         store=store, judging=store, insights=store, clock=clock, policy=policies.hygiene_policy(settings)
     )
     judge = build_judge(settings, llm=llm, clock=clock) if settings.judging else None
-    if judge is None:
-        return JudgingSetUp(None, hygiene)
-    return JudgingSetUp(
-        JudgeUsefulness(store=store, judge=judge, clock=clock, policy=policies.judge_policy(settings)), hygiene
-    )
+    judging = None
+    if judge is not None:
+        judging = JudgeUsefulness(store=store, judge=judge, clock=clock, policy=policies.judge_policy(settings))
+    return JudgingSetUp(judging, hygiene, _metrics_endpoint(settings, store=store, clock=clock))
+
+
+def _metrics_endpoint(settings: Settings, *, store: SqliteStore, clock: Clock) -> MetricsEndpoint | None:
+    if not settings.prometheus_port:
+        return None
+    export = ExportMetrics(insights=store, clock=clock, days=settings.metric_days)
+
+    async def text() -> str:
+        return metrics_text(await export.run(LOCAL_OWNER))
+
+    return MetricsEndpoint(port=settings.prometheus_port, text=text)
 
 
 def build_judge(settings: Settings, *, llm: LlmSetUp, clock: Clock) -> Judge | None:
