@@ -207,6 +207,34 @@ class Settings:
     recent_files: int = _setting(20, "Files that are listed as touched lately.", least=1, most=1000)
     recent_days: int = _setting(14, "What lately means for files.", unit="days", least=1, most=365)
 
+    # --- how useful memories are
+    judging: bool = _setting(default=True, description="Whether sessions are judged for which memories they used.")
+    judge_idle_s: float = _setting(
+        300.0, "A session is judged once nothing of it was read for so long.", unit="s", least=0.1, most=86_400
+    )
+    judge_keep_text_s: float = _setting(
+        3600.0,
+        "Texts of a judged session are deleted once it was quiet for so long; until then it may go on.",
+        unit="s",
+        most=86_400,
+    )
+    judge_batch_size: int = _setting(16, "Cases that the judge gets at once.", least=1, most=256)
+    judge_max_attempts: int = _setting(5, "Attempts to judge a case before it is given up.", least=1, most=100)
+    judge_backoff_s: float = _setting(60.0, "Wait before the second attempt; doubles with each.", unit="s", most=3600)
+    hygiene_interval_h: float = _setting(
+        6.0, "So often multipliers are computed anew, and what is too old is cleared away.", unit="h", least=0.1
+    )
+    holdout_share: float = _setting(
+        0.0, "Share of sessions whose recalls leave evidence of use out of account, to measure what it does.", most=0.5
+    )
+    recorded_recalls: int = _setting(
+        5000, "Recalls whose candidates are kept for `sidecar replay`, figures only; 0 keeps none.", most=100_000
+    )
+    prometheus_port: int = _setting(
+        0, "Port of 127.0.0.1 on which Prometheus may read the figures, at `/metrics`; 0 serves none.", most=65_535
+    )
+    metric_days: int = _setting(30, "Days that `sidecar insights` looks at.", unit="days", least=1, most=365)
+
     # --- language model, see docs/llm.md
     llm: str = _setting(
         "off",

@@ -23,10 +23,12 @@ from sidecar.cli import (
     health,
     importing_command,
     ingesting,
+    insights,
     lifecycle,
     reading,
     status,
     streams,
+    usefulness,
     validating,
     writing,
 )
@@ -44,6 +46,7 @@ _SHORT_HELP_CHARACTERS: Final = 62
 _DAILY: Final = "Memories"
 _GRAPH: Final = "Relations"
 _HOLDS: Final = "Whether they hold"
+_USE: Final = "How useful they are"
 _KEEPING: Final = "Copies"
 _CLIENTS: Final = "Clients"
 _RUNNING: Final = "The sidecar itself"
@@ -69,9 +72,15 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[..., None]], ...]] = (
     (_HOLDS, "resolve", disputes.resolve),
     (_HOLDS, "promote", disputes.promote),
     (_HOLDS, "demote", disputes.demote),
+    (_HOLDS, "review", usefulness.review),
     (_HOLDS, "contradictions", validating.contradictions),
     (_HOLDS, "supersedes", validating.supersedes),
     (_HOLDS, "health", health.health),
+    (_USE, "insights", insights.insights),
+    (_USE, "why", usefulness.why),
+    (_USE, "judge", usefulness.judge),
+    (_USE, "hygiene", usefulness.hygiene),
+    (_USE, "replay", usefulness.replay),
     (_KEEPING, "export", exporting.export),
     (_KEEPING, "import", importing_command.import_),
     (_KEEPING, "backup", backups.backup),

@@ -21,6 +21,7 @@ from sidecar.api.v1.memory_pb2 import CallContext
 from sidecar.client import methods
 from sidecar.client.channel import bearer, open_async_channel
 from sidecar.client.endpoint import DataFolder, Endpoint
+from sidecar.client.insights_calls import AsyncInsightsCalls
 from sidecar.client.launch import Launch
 from sidecar.client.link import Attempts, Link
 from sidecar.client.methods import Method, Request, Response, completed, deadline_of
@@ -30,7 +31,7 @@ _STREAM: Final = "StreamEvidence"
 _IMPORT: Final = "ImportMemories"
 
 
-class AsyncSidecar:
+class AsyncSidecar(AsyncInsightsCalls):
     """The sidecar of one data folder, called from an event loop; otherwise as `sidecar.client.Sidecar`.
 
     Every method takes and returns messages of the contract, raises the errors of `sidecar.errors` that the sidecar

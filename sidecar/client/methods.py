@@ -11,6 +11,7 @@ from sidecar.api.v1 import activity_service_pb2 as activity
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import graph_service_pb2 as graph
+from sidecar.api.v1 import insights_service_pb2 as insights
 from sidecar.api.v1 import maintenance_service_pb2 as maintenance
 from sidecar.api.v1 import memory_pb2
 from sidecar.api.v1 import memory_service_pb2 as memory
@@ -29,6 +30,7 @@ WAIT_FOR_INDEX_DEADLINE_S: Final = 60.0
 _MARGIN_S: Final = 5.0
 _DEFAULT_WAIT_S: Final = 30.0
 
+_INSIGHTS: Final = "InsightsService"
 _MAINTENANCE: Final = "MaintenanceService"
 _VALIDATION: Final = "ValidationService"
 _REQUEST_KEY: Final = "request_key"
@@ -166,6 +168,21 @@ BACK_UP: Final = Method(
 )
 CHECK_INTEGRITY: Final = Method(
     _MAINTENANCE, maintenance.CheckIntegrityRequest, maintenance.CheckIntegrityResponse, WHOLE_STORE_DEADLINE_S
+)
+EXPORT_METRICS: Final = Method(
+    _INSIGHTS, insights.ExportMetricsRequest, insights.ExportMetricsResponse, WORK_DEADLINE_S
+)
+EXPLAIN_MEMORY: Final = Method(
+    _INSIGHTS, insights.ExplainMemoryRequest, insights.ExplainMemoryResponse, WORK_DEADLINE_S
+)
+LIST_REVIEW_ITEMS: Final = Method(_INSIGHTS, insights.ListReviewItemsRequest, insights.ListReviewItemsResponse)
+RUN_HYGIENE: Final = Method(_INSIGHTS, insights.RunHygieneRequest, insights.RunHygieneResponse, WHOLE_STORE_DEADLINE_S)
+GET_JUDGE_QUEUE: Final = Method(_INSIGHTS, insights.GetJudgeQueueRequest, insights.GetJudgeQueueResponse)
+RETRY_JUDGE_JOBS: Final = Method(
+    _INSIGHTS, insights.RetryJudgeJobsRequest, insights.RetryJudgeJobsResponse, WORK_DEADLINE_S
+)
+REPLAY_RECALLS: Final = Method(
+    _INSIGHTS, insights.ReplayRecallsRequest, insights.ReplayRecallsResponse, WHOLE_STORE_DEADLINE_S
 )
 RETRY_PARKED: Final = Method("AdminService", admin.RetryParkedRequest, admin.RetryParkedResponse)
 

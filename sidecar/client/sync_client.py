@@ -21,6 +21,7 @@ from sidecar.api.v1.memory_pb2 import CallContext
 from sidecar.client import methods
 from sidecar.client.channel import bearer, open_channel
 from sidecar.client.endpoint import DataFolder, Endpoint
+from sidecar.client.insights_calls import InsightsCalls
 from sidecar.client.launch import Launch
 from sidecar.client.link import Attempts, Link
 from sidecar.client.methods import Method, Request, Response, completed, deadline_of
@@ -29,7 +30,7 @@ _STREAM: Final = "StreamEvidence"
 _IMPORT: Final = "ImportMemories"
 
 
-class Sidecar:
+class Sidecar(InsightsCalls):
     """The sidecar of one data folder.
 
     Every method takes and returns messages of the contract, raises the errors of `sidecar.errors` that the sidecar

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from sidecar.domain.evidence import CREDITING_RELATIONS, UsageEvent, UsageSource, Valence
 from sidecar.domain.memory import Link, Memory, Relation
 from sidecar.domain.reinforcement import WINDOW_DAYS, Evidence, multiplier
+from sidecar.domain.weighing import evidence_of, weigh_events
 
 FULL_WEIGHT: Final = 1.0
 WEAK_WEIGHT: Final = 0.5
@@ -20,8 +21,6 @@ WEAK_WINDOW: Final = timedelta(hours=24)
 
 CLOCK_SKEW: Final = timedelta(seconds=5)
 """By so much a client's record of a moment may be later or earlier than ours of the same."""
-
-_DETERMINISTIC: Final = frozenset({UsageSource.IN_BAND, UsageSource.CHALLENGE, UsageSource.OUTCOME})
 
 
 class Standing(StrEnum):
@@ -129,11 +128,23 @@ class ConfirmationRows(Protocol):
         ...
 
     def credits(self, memory_id: str, *, since: datetime) -> Sequence[UsageEvent]:
-        """Return the events that credit or blame a memory from that time on, surfaced ones left out."""
+        """Return the events about a memory or credited to it from that time on, surfaced ones left out."""
+        ...
+
+    def cleared_at(self, memory_id: str) -> datetime | None:
+        """Return when a dispute about a memory last ended in its favour; None if none did."""
+        ...
+
+    def withdraw_judged(self, memory_id: str, *, occasion: str) -> None:
+        """Delete what a judge said of a memory on that occasion."""
+        ...
+
+    def multiplier_in_use(self, memory_id: str) -> tuple[float, Evidence]:
+        """Return a memory's multiplier and what it rests on; (1, nothing) if none is stored."""
         ...
 
     def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:
-        """Store a memory's multiplier with what it rests on."""
+        """Store a memory's multiplier with what it rests on; nothing is kept without evidence."""
         ...
 
 
@@ -217,27 +228,15 @@ def give_credit_back(rows: ConfirmationRows, memory_id: str, *, at: datetime) ->
         recompute(rows, heir, at=at)
 
 
-def weigh(events: Iterable[UsageEvent]) -> Evidence:
-    """Return what a memory's events are worth: each session counts once for and once against.
-
-    Within a session, sources that state a fact go before the judge's opinion, then the heavier event counts.
-    """
-    best: dict[tuple[str, str, Valence], tuple[bool, float]] = {}
-    for event in events:
-        if event.valence not in (Valence.USEFUL, Valence.MISLED):
-            continue
-        session = event.session or event.at.date().isoformat()
-        key = (event.client, session, event.valence)
-        best[key] = max(best.get(key, (False, 0.0)), (event.source in _DETERMINISTIC, event.weight))
-    useful = sum(weight for (_, _, valence), (_, weight) in best.items() if valence is Valence.USEFUL)
-    misled = sum(weight for (_, _, valence), (_, weight) in best.items() if valence is Valence.MISLED)
-    return Evidence(useful=useful, misled=misled)
-
-
-def recompute(rows: ConfirmationRows, memory_id: str, *, at: datetime) -> None:
-    """Compute a memory's multiplier anew from the evidence of the window that ends now."""
-    evidence = weigh(rows.credits(memory_id, since=at - timedelta(days=WINDOW_DAYS)))
-    rows.save_multiplier(memory_id, multiplier(evidence), evidence, at=at)
+def recompute(rows: ConfirmationRows, memory_id: str, *, at: datetime) -> bool:
+    """Compute a memory's multiplier anew from the evidence of the window that ends now; tell whether it changed."""
+    events = rows.credits(memory_id, since=at - timedelta(days=WINDOW_DAYS))
+    evidence = evidence_of(weigh_events(events, memory_id, cleared_at=rows.cleared_at(memory_id)))
+    value = multiplier(evidence)
+    if rows.multiplier_in_use(memory_id) == (value, evidence):
+        return False
+    rows.save_multiplier(memory_id, value, evidence, at=at)
+    return True
 
 
 def _was_likely_shown(rows: ConfirmationRows, claim: Claim) -> bool:
@@ -251,7 +250,9 @@ def _confirm(rows: ConfirmationRows, claim: Claim, *, at: datetime, is_weak: boo
     event = _event(rows.owner, claim, is_weak=is_weak)
     is_new = rows.add_use(event, occasion=_occasion(claim))
     if is_new:
-        recompute(rows, claim.credited_id, at=at)
+        # Of the older memory too: proof overrules what a judge said of it.
+        for memory_id in dict.fromkeys((claim.credited_id, claim.target_id)):
+            recompute(rows, memory_id, at=at)
     elif claim.relation is Relation.SUPERSEDES:
         # Used before or besides, now replaced: the one use there is credits the successor.
         successor = _newest_successor(rows, event) or claim.source_id

@@ -239,6 +239,10 @@ DELIVERED: Final = {Channel.RECALL: Valence.SURFACED, Channel.BRIEFING: Valence.
 """What the event of a delivery says, by channel. Both count as shown; hit rates are made of recalls alone."""
 
 
+BRIEFING_TOOL: Final = "build_context"
+"""Our tool whose calls, in transcripts, are briefings rather than recalls."""
+
+
 @dataclass(frozen=True, slots=True)
 class UsageEvent:
     """One content-free statement about one memory.

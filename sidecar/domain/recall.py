@@ -72,7 +72,12 @@ class ScoreParts:
     @property
     def score(self) -> float:
         """The figure that memories are ordered by."""
-        return self.relevance * self.type_weight * self.age_factor * self.provenance_factor * self.reinforcement
+        return self.relevance * self.factors * self.reinforcement
+
+    @property
+    def factors(self) -> float:
+        """Product of the factors beside reinforcement."""
+        return self.type_weight * self.age_factor * self.provenance_factor
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,12 +219,31 @@ class ParkedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class RecallRecord:
-    """One recall or briefing as it was delivered: ids only.
+class RankedCandidate:
+    """What a candidate of a recall was ranked by.
 
     Attributes:
+        relevance: 0 to 1; `factors`: product of what it was multiplied by, reinforcement apart.
+        is_exact: See `sidecar.domain.reinforcement.applied`.
+    """
+
+    key: int
+    relevance: float
+    factors: float
+    is_exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRecord:
+    """One recall or briefing as it was delivered: ids and figures only.
+
+    Attributes:
+        memory_ids: Of all that was delivered, the found ones first.
         context_kind: Of a briefing; None for a recall.
         request: The caller's key; a repeat counts as the recall that came first with it.
+        candidates: The best ones in order, to try other constants on; empty to record none.
+        found_count: How many of those were delivered.
+        is_unreinforced: Whether evidence of use was left out of account, to measure what it does.
     """
 
     recall_id: str
@@ -238,6 +257,9 @@ class RecallRecord:
     channel: Channel = Channel.RECALL
     context_kind: ContextKind | None = None
     request: RequestKey | None = None
+    candidates: tuple[RankedCandidate, ...] = ()
+    found_count: int = 0
+    is_unreinforced: bool = False
 
     @property
     def moves_access(self) -> bool:

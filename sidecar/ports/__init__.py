@@ -6,21 +6,14 @@ worker threads only.
 """
 
 from sidecar.ports.graph import GraphStore
+from sidecar.ports.insights import InsightsStore
 from sidecar.ports.judging import Judge
 from sidecar.ports.language_model import LanguageModel, LlmLedger
 from sidecar.ports.maintenance import ActivityStore, MaintenanceStore
-from sidecar.ports.memories import (
-    Clock,
-    Embedder,
-    Embedding,
-    EvidenceStore,
-    KeyMask,
-    Keys,
-    MemoryStore,
-    Redactor,
-    VectorIndex,
-)
+from sidecar.ports.memories import Clock, EvidenceStore, MemoryStore, Redactor
+from sidecar.ports.usefulness import JudgeStore, ReinforcementStore
 from sidecar.ports.validation import ValidationStore
+from sidecar.ports.vectors import Embedder, Embedding, KeyMask, Keys, VectorIndex
 
 __all__ = [
     "ActivityStore",
@@ -29,7 +22,9 @@ __all__ = [
     "Embedding",
     "EvidenceStore",
     "GraphStore",
+    "InsightsStore",
     "Judge",
+    "JudgeStore",
     "KeyMask",
     "Keys",
     "LanguageModel",
@@ -37,6 +32,7 @@ __all__ = [
     "MaintenanceStore",
     "MemoryStore",
     "Redactor",
+    "ReinforcementStore",
     "ValidationStore",
     "VectorIndex",
 ]

@@ -9,6 +9,7 @@ from typing import Final
 import grpc.aio
 
 from sidecar.adapters.embedders.child_process import PythonCommand
+from sidecar.adapters.embedders.lazy import SharedLoad
 from sidecar.adapters.embedders.minilm_onnx import OnnxMiniLmEmbedder
 from sidecar.adapters.faiss.flat import FaissVectorIndex
 from sidecar.adapters.faiss.snapshots import FaissSnapshots
@@ -25,12 +26,14 @@ from sidecar.server import policies
 from sidecar.server.application import Run
 from sidecar.server.background import SupervisedTask
 from sidecar.server.children import SupervisedChild
+from sidecar.server.judging import JudgingSetUp, set_up_judging
 from sidecar.server.language_model import LlmSetUp, set_up_llm
 from sidecar.server.servicers import (
     Parts,
     Servicers,
     build_activity_servicer,
     build_graph_servicer,
+    build_insights_servicer,
     build_maintenance_servicer,
     build_memory_servicer,
     build_validation_servicer,
@@ -56,6 +59,7 @@ class SidecarApplication:
     """See `sidecar.server.application.Application`."""
 
     def __init__(self, settings: Settings, run: Run) -> None:
+        self._default_model = SharedLoad(OnnxMiniLmEmbedder)
         self._settings = settings
         self._run = run
         self._folder = DataFolder(settings.home)
@@ -96,13 +100,14 @@ class SidecarApplication:
             clock=self._clock,
             llm=None if llm.model is None else AskLlm(model=llm.model, clock=self._clock, wait_s=settings.llm_wait_s),
         )
-        self._tasks = self._build_services(parts, llm)
+        judging = set_up_judging(settings, store=store, llm=llm, default_model=self._default_model, clock=self._clock)
+        self._tasks = self._build_services(parts, llm, judging)
         for task in self._tasks:
             task.start()
         if settings.watcher and watched_clients(settings):
             self._watcher.start()
 
-    def _build_services(self, parts: Parts, llm: LlmSetUp) -> tuple[SupervisedTask, ...]:
+    def _build_services(self, parts: Parts, llm: LlmSetUp, judging: JudgingSetUp) -> tuple[SupervisedTask, ...]:
         """Build all that answers calls; return what works in the background for it."""
         refine = None if llm.model is None else self._refine_links(parts, llm.model)
         auto_link = AutoLink(
@@ -126,12 +131,13 @@ class SidecarApplication:
             browse=browse,
             semantic=parts.semantic,
             watcher=self._watcher_status,
-            problems=lambda: (*self._task_problems(), *llm.problems),
+            problems=lambda: (*self._task_problems(), *llm.problems, *judging.problems),
             counters=lambda: {
                 "embed_failures": embedding.failures,
                 "auto_link_failures": auto_link.failures,
                 "readings_requested": reading.requests,
                 "readings_lost": reading.lost,
+                **judging.counters,
                 **self._task_failures(),
                 **({} if refine is None else refine.counters),
             },
@@ -155,10 +161,11 @@ class SidecarApplication:
                 collect=CollectEvidence(evidence=parts.store, redactor=parts.redactor, clock=parts.clock),
                 reading=reading,
             ),
+            insights=build_insights_servicer(parts, judging=judging),
             admin=admin_servicer,
         )
         self._add_servicers = servicers.add_to
-        return _tasks(parts.semantic, embedding, refine)
+        return (*_tasks(parts.semantic, embedding, refine), *judging.tasks())
 
     def add_to(self, server: grpc.aio.Server) -> None:
         """See `Application.add_to`."""
@@ -185,7 +192,7 @@ class SidecarApplication:
 
     def _semantic_index(self, store: SqliteStore) -> SemanticIndex:
         settings = self._settings
-        model = _model_load(settings)
+        model = _model_load(settings, self._default_model)
         return SemanticIndex(
             store=store,
             load_embedder=model.run,
@@ -254,7 +261,7 @@ class _ModelLoad:
     abort: Callable[[], None] | None = None
 
 
-def _model_load(settings: Settings) -> _ModelLoad:
+def _model_load(settings: Settings, default: SharedLoad) -> _ModelLoad:
     if settings.embedder == "none":
         return _ModelLoad(None)
     if settings.embedder == "sentence-transformers":
@@ -265,4 +272,4 @@ def _model_load(settings: Settings) -> _ModelLoad:
         python = PythonCommand(isolated_python(), isolated_environment())
         embedder = sentence_transformers.SentenceTransformersEmbedder(model, python=python)
         return _ModelLoad(embedder.load, embedder.close)
-    return _ModelLoad(OnnxMiniLmEmbedder)
+    return _ModelLoad(default)

@@ -13,8 +13,10 @@ from sidecar.use_cases.build_context import ContextPolicy
 from sidecar.use_cases.embed_memories import EmbedPolicy
 from sidecar.use_cases.expand import ExpandPolicy
 from sidecar.use_cases.inspect_graph import GraphDefaults
+from sidecar.use_cases.judge_usefulness import JudgePolicy
 from sidecar.use_cases.recall import RecallPolicy
 from sidecar.use_cases.remember import RememberDefaults
+from sidecar.use_cases.run_hygiene import HygienePolicy
 from sidecar.use_cases.supersession import SupersessionPolicy
 from sidecar.use_cases.validate import ValidationPolicy
 
@@ -38,6 +40,28 @@ def recall_policy(settings: Settings) -> RecallPolicy:
         machine_weight=settings.machine_weight,
         default_results=settings.default_results,
         standing_rule_weight=settings.standing_rule_weight,
+        holdout_share=settings.holdout_share,
+        is_recording=settings.recorded_recalls > 0,
+    )
+
+
+def judge_policy(settings: Settings) -> JudgePolicy:
+    """Return when and how sessions are judged."""
+    return JudgePolicy(
+        idle_s=settings.judge_idle_s,
+        keep_text_s=settings.judge_keep_text_s,
+        batch_size=settings.judge_batch_size,
+        max_attempts=settings.judge_max_attempts,
+        backoff_s=settings.judge_backoff_s,
+    )
+
+
+def hygiene_policy(settings: Settings) -> HygienePolicy:
+    """Return how often hygiene runs, and what it keeps."""
+    return HygienePolicy(
+        interval_s=settings.hygiene_interval_h * 3600.0,
+        keep_text_s=settings.judge_keep_text_s,
+        recorded_recalls=settings.recorded_recalls,
     )
 
 

@@ -10,6 +10,7 @@ from sidecar.api.v1 import (
     admin_service_pb2_grpc,
     evidence_service_pb2_grpc,
     graph_service_pb2_grpc,
+    insights_service_pb2_grpc,
     maintenance_service_pb2_grpc,
     memory_service_pb2_grpc,
     validation_service_pb2_grpc,
@@ -21,10 +22,12 @@ from sidecar.rpc.activity_service import ActivityServicer
 from sidecar.rpc.admin_service import AdminServicer
 from sidecar.rpc.evidence_service import EvidenceServicer
 from sidecar.rpc.graph_service import GraphServicer
+from sidecar.rpc.insights_service import InsightsServicer
 from sidecar.rpc.maintenance_service import MaintenanceServicer
 from sidecar.rpc.memory_service import MemoryServicer
 from sidecar.rpc.validation_service import ValidationServicer
 from sidecar.server import policies
+from sidecar.server.judging import JudgingSetUp
 from sidecar.use_cases.activity import FileActivity
 from sidecar.use_cases.ask_llm import AskLlm
 from sidecar.use_cases.auto_link import AutoLink
@@ -38,14 +41,18 @@ from sidecar.use_cases.contradictions import DetectContradictions
 from sidecar.use_cases.embed_memories import EmbedMemories
 from sidecar.use_cases.exchange import Export, Import
 from sidecar.use_cases.expand import Expand
+from sidecar.use_cases.explain_memory import ExplainMemory
+from sidecar.use_cases.export_metrics import ExportMetrics
 from sidecar.use_cases.forget import Forget
 from sidecar.use_cases.health import AnalyzeHealth
 from sidecar.use_cases.inspect_graph import InspectGraph
+from sidecar.use_cases.judge_queue import JudgeQueue
 from sidecar.use_cases.look_after import LookAfter
 from sidecar.use_cases.near_memories import NearMemories
 from sidecar.use_cases.recall import Recall
 from sidecar.use_cases.relate import Relate
 from sidecar.use_cases.remember import Remember
+from sidecar.use_cases.replay_recalls import ReplayRecalls
 from sidecar.use_cases.semantic_index import SemanticIndex
 from sidecar.use_cases.supersession import CheckSupersedes
 from sidecar.use_cases.validate import Validate
@@ -75,6 +82,7 @@ class Servicers:
     activity: ActivityServicer
     maintenance: MaintenanceServicer
     evidence: EvidenceServicer
+    insights: InsightsServicer
     admin: AdminServicer
 
     def add_to(self, server: grpc.aio.Server) -> None:
@@ -85,7 +93,21 @@ class Servicers:
         activity_service_pb2_grpc.add_ActivityServiceServicer_to_server(self.activity, server)
         maintenance_service_pb2_grpc.add_MaintenanceServiceServicer_to_server(self.maintenance, server)
         evidence_service_pb2_grpc.add_EvidenceServiceServicer_to_server(self.evidence, server)
+        insights_service_pb2_grpc.add_InsightsServiceServicer_to_server(self.insights, server)
         admin_service_pb2_grpc.add_AdminServiceServicer_to_server(self.admin, server)
+
+
+def build_recall(parts: Parts) -> Recall:
+    """Return what finds memories."""
+    return Recall(
+        store=parts.store,
+        catalog=parts.catalog,
+        semantic=parts.semantic,
+        clock=parts.clock,
+        policy=policies.recall_policy(parts.settings),
+        expand=Expand(store=parts.store, graph=parts.store, policy=policies.expand_policy(parts.settings)),
+        validation=parts.store,
+    )
 
 
 def build_memory_servicer(
@@ -104,15 +126,7 @@ def build_memory_servicer(
         auto_link=auto_link,
         defaults=policies.remember_defaults(parts.settings),
     )
-    recall = Recall(
-        store=store,
-        catalog=catalog,
-        semantic=semantic,
-        clock=parts.clock,
-        policy=policies.recall_policy(parts.settings),
-        expand=Expand(store=store, graph=store, policy=policies.expand_policy(parts.settings)),
-        validation=store,
-    )
+    recall = build_recall(parts)
     forget = Forget(
         store=store,
         catalog=catalog,
@@ -216,4 +230,16 @@ def build_maintenance_servicer(parts: Parts, *, embedding: EmbedMemories) -> Mai
             completion=parts.completion,
         ),
         look_after=LookAfter(store=parts.store, maintenance=parts.store, semantic=parts.semantic),
+    )
+
+
+def build_insights_servicer(parts: Parts, *, judging: JudgingSetUp) -> InsightsServicer:
+    """Return what tells of use."""
+    store, clock = parts.store, parts.clock
+    return InsightsServicer(
+        metrics=ExportMetrics(insights=store, clock=clock, days=parts.settings.metric_days),
+        explain=ExplainMemory(store=store, judging=store, recall=build_recall(parts), clock=clock),
+        hygiene=judging.hygiene,
+        queue=JudgeQueue(store=store, status=judging.status),
+        replay=ReplayRecalls(insights=store, clock=clock),
     )

@@ -17,8 +17,10 @@ from sidecar.domain.recall import (
     RecalledMemory,
     ScoreParts,
 )
+from sidecar.domain.reinforcement import NEUTRAL, applied, is_exact_match
 from sidecar.domain.relevance import FLOOR
-from sidecar.domain.store_values import RankFields, RecallRecord, RequestKey
+from sidecar.domain.replay import KEPT_CANDIDATES, is_in_holdout
+from sidecar.domain.store_values import RankedCandidate, RankFields, RecallRecord, RequestKey
 from sidecar.domain.text import normalise
 from sidecar.errors import EmptyQueryError, InvalidInputError
 from sidecar.ports import Clock, MemoryStore, ValidationStore
@@ -43,6 +45,8 @@ class RecallPolicy:
         machine_weight: See `ranking.provenance_factor`.
         default_results: Memories returned when the caller names no number.
         standing_rule_weight: Factor for memories that are delivered elsewhere as standing rules.
+        holdout_share: Share of the sessions whose recalls are left unreinforced, 0 to 1, to measure the difference.
+        is_recording: Whether candidates are kept, so that other constants can be tried on them.
     """
 
     floor: float = FLOOR
@@ -51,6 +55,8 @@ class RecallPolicy:
     machine_weight: float = 0.9
     default_results: int = DEFAULT_RESULTS
     standing_rule_weight: float = 0.6
+    holdout_share: float = 0.0
+    is_recording: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,7 @@ class RecallQuery:
         min_relevance: The floor of this query, 0 to 1; None for the usual one.
         request_key: A repeated key counts as the same recall.
         expand: How related memories are added; None for none of them.
+        is_unreinforced: Evidence of use is left out of account, to show what it changes.
     """
 
     text: str
@@ -78,6 +85,24 @@ class RecallQuery:
     created_after: datetime | None = None
     created_before: datetime | None = None
     expand: ExpandQuery | None = None
+    is_unreinforced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _RankTerms:
+    """What holds for all candidates of one recall."""
+
+    standing_rules: frozenset[int]
+    is_reinforced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """What a recall came to. `candidates`: the best ones, also those beyond what was asked for."""
+
+    memories: tuple[RecalledMemory, ...]
+    candidates: tuple[RankedCandidate, ...]
+    is_reinforced: bool
 
 
 class Recall:
@@ -130,17 +155,26 @@ class Recall:
         candidates, kept_id = await asyncio.gather(
             self._find.run(text, selection, floor=_checked_floor(query)), self._kept_id(caller, request)
         )
-        recalled = await self._rank(candidates.found, selection, limit)
+        ranked = await self._rank(
+            candidates.found, selection, limit, is_reinforced=not self._is_unreinforced(caller, query)
+        )
+        recalled = ranked.memories
         answer = RecallAnswer("", recalled, total_matched=len(candidates.found), degraded=candidates.degraded)
         if self._expand is not None and query.expand is not None and recalled:
             answer = replace(answer, expanded=await self._expand.run(caller.owner, recalled, query.expand, selection))
-        return answer if query.is_internal else await self._delivered(caller, answer, request, kept_id)
+        return answer if query.is_internal else await self._delivered(caller, answer, ranked, request, kept_id)
 
     async def _kept_id(self, caller: Caller, request: RequestKey | None) -> str:
         return await self._store.kept_recall(caller.owner, request) if request is not None else ""
 
+    def _is_unreinforced(self, caller: Caller, query: RecallQuery) -> bool:
+        """Tell whether evidence of use is left out of account: asked for, or to measure what it does."""
+        if query.is_unreinforced or query.is_internal or not caller.session:
+            return query.is_unreinforced
+        return is_in_holdout(caller.client, caller.session, share=self._policy.holdout_share)
+
     async def _delivered(
-        self, caller: Caller, answer: RecallAnswer, request: RequestKey | None, kept_id: str
+        self, caller: Caller, answer: RecallAnswer, ranked: _Ranked, request: RequestKey | None, kept_id: str
     ) -> RecallAnswer:
         """Note that an agent gets this answer, and give it an id: of a repeated request, the first one's."""
         memories = [found.memory for found in answer.memories] + [found.memory for found in answer.expanded]
@@ -157,6 +191,9 @@ class Recall:
                 memory_ids=tuple(memory.id for memory in memories),
                 is_degraded=bool(answer.degraded),
                 request=request,
+                candidates=ranked.candidates if self._policy.is_recording else (),
+                found_count=len(ranked.memories),
+                is_unreinforced=not ranked.is_reinforced,
             )
         )
         return replace(answer, recall_id=recall_id)
@@ -178,24 +215,25 @@ class Recall:
         )
 
     async def _rank(
-        self, candidates: Sequence[Candidate], selection: MemoryFilter, limit: int
-    ) -> tuple[RecalledMemory, ...]:
+        self, candidates: Sequence[Candidate], selection: MemoryFilter, limit: int, *, is_reinforced: bool
+    ) -> _Ranked:
         """Return the best by score. Every candidate is ranked: evidence of use may lift one from far down."""
         now = self._clock.now()
         keys = [candidate.key for candidate in candidates]
         fields, standing_rules = await asyncio.gather(self._store.rank_fields(keys), self._standing_rules(keys))
-        parts = {
-            c.key: self._parts(c, fields[c.key], now, is_standing_rule=c.key in standing_rules)
-            for c in candidates
-            if c.key in fields
-        }
+        terms = _RankTerms(standing_rules, is_reinforced=is_reinforced)
+        parts = {c.key: self._parts(c, fields[c.key], now, terms) for c in candidates if c.key in fields}
         # Equal scores newest first: keys are given out in order.
         best = sorted(parts, key=lambda key: (-parts[key].score, -key))
         # A few more than asked, in case one changed since the catalog's mask was made.
         memories = await self._store.fetch(best[: limit + _SPARE], selection)
         chosen = memories[:limit]
         disputed = await self._disputed([memory.key for memory in chosen])
-        return tuple(RecalledMemory(memory, parts[memory.key], memory.key in disputed) for memory in chosen)
+        return _Ranked(
+            memories=tuple(RecalledMemory(memory, parts[memory.key], memory.key in disputed) for memory in chosen),
+            candidates=tuple(_ranked_candidate(key, parts[key]) for key in best[:KEPT_CANDIDATES]),
+            is_reinforced=is_reinforced,
+        )
 
     async def _disputed(self, keys: Sequence[int]) -> frozenset[int]:
         return await self._validation.disputed_keys(keys) if self._validation is not None and keys else frozenset()
@@ -203,8 +241,14 @@ class Recall:
     async def _standing_rules(self, keys: Sequence[int]) -> frozenset[int]:
         return await self._validation.standing_rule_keys(keys) if self._validation is not None and keys else frozenset()
 
-    def _parts(self, candidate: Candidate, fields: RankFields, now: datetime, *, is_standing_rule: bool) -> ScoreParts:
+    def _parts(self, candidate: Candidate, fields: RankFields, now: datetime, terms: _RankTerms) -> ScoreParts:
         policy = self._policy
+        is_standing_rule = candidate.key in terms.standing_rules
+        reinforcement = (
+            applied(fields.reinforcement, similarity=candidate.similarity, word_share=candidate.word_share)
+            if terms.is_reinforced
+            else NEUTRAL
+        )
         standing_weight = policy.standing_rule_weight if is_standing_rule else 1.0
         return ScoreParts(
             similarity=candidate.similarity,
@@ -213,7 +257,7 @@ class Recall:
             type_weight=ranking.type_weight(fields.memory_type) * standing_weight,
             age_factor=ranking.age_factor(fields.created_at, now, half_life_days=policy.age_half_life_days),
             provenance_factor=ranking.provenance_factor(fields.provenance, machine_weight=policy.machine_weight),
-            reinforcement=fields.reinforcement,
+            reinforcement=reinforcement,
         )
 
 
@@ -238,6 +282,12 @@ def _checked_floor(query: RecallQuery) -> float | None:
     if query.min_relevance is None:
         return None
     return parse_fraction(query.min_relevance, field_name="min_relevance")
+
+
+def _ranked_candidate(key: int, parts: ScoreParts) -> RankedCandidate:
+    return RankedCandidate(
+        key, parts.relevance, parts.factors, is_exact=is_exact_match(parts.similarity, parts.word_score)
+    )
 
 
 def _checked_limit(limit: int) -> int:

@@ -123,3 +123,19 @@ def test_file_that_a_script_notes_is_listed(shell: Shell, tmp_path: Path) -> Non
     assert noted["file_type"] == "python"
     assert [file["path"] for file in shell.answer("files")["files"]] == ["src/pay.py"]
     assert shell.code("activity") == 2
+
+
+def test_usefulness_is_told_from_the_shell(shell: Shell) -> None:
+    """Evidence, what it changed, who should be looked at, and the figures."""
+    used = shell.remember("The parser drops blank lines.")
+    shell.answer("outcome", used, "succeeded")
+    told = shell.answer("why", used, "--query", "blank lines", "-n", "global")
+    assert told["multiplier"] > 1
+    assert told["rank_change"]["rank"] == 1
+    assert shell.answer("review")["items"] == []
+    assert shell.answer("hygiene")["looked_at"] == 1
+    assert shell.answer("judge")["parked"] == 0
+    assert shell.answer("replay")["outcome"] == "too_little_data"
+    captured = next(one for one in shell.answer("insights", "--days", "3")["series"] if one["name"] == "captured")
+    assert captured["values"] == [0, 0, 1]
+    assert shell.code("insights") == 0

@@ -27,7 +27,7 @@ MISSING = "mem_01J8ZQ5A2C4E6G8J0M2P4R6T8W"
 REST = [
     *("list", "get", "count", "restore", "inspect_graph", "delete_edges", "apply", "validate", "history"),
     *("detect_contradictions", "check_supersedes", "list_disputes", "resolve_dispute", "promote", "demote"),
-    *("add_file_activity", "list_recent_files", "analyze_health", "status"),
+    *("add_file_activity", "list_recent_files", "analyze_health", "export_metrics", "status"),
 ]
 
 
@@ -183,6 +183,8 @@ async def test_every_tool_does_its_work(home: Path, tmp_path: Path) -> None:
         assert added["file_type"] == "python"
         files = await use("list_recent_files")
         assert [(one["path"], one["last_action"]) for one in files["files"]] == [("src/pay.py", "edit")]
+        figures = await use("export_metrics", days=2)
+        assert [len(series["values"]) for series in figures["series"]] == [2] * 7
         assert (await use("status"))["memory_count"] == 1
     assert called == {*CORE, *REST}
 
@@ -247,6 +249,7 @@ async def test_every_tool_says_what_is_wrong(home: Path, tmp_path: Path) -> None
         ("add_file_activity", {"path": "a.py", "action": "rename"}, "action"),
         ("list_recent_files", {"days": 400}, "days"),
         ("analyze_health", {"namespace": "projekt:x"}, "INVALID_NAMESPACE"),
+        ("export_metrics", {"days": 366}, "days"),
         ("status", {"verbose": True}, "there is no such argument"),
     )
     async with bridge(home, tmp_path, "--tools=all") as client:

@@ -14,7 +14,7 @@ from sidecar.adapters.sqlite.migration import migrate, shipped_migrations
 from sidecar.adapters.sqlite.remembering import AddMemory
 from sidecar.adapters.sqlite.term_statistics import TermStatistics
 from sidecar.adapters.sqlite.transaction import Transaction
-from sidecar.domain.confirmation import Claim, RememberCall, Standing, make_claims, settle, weigh
+from sidecar.domain.confirmation import Claim, RememberCall, Standing, make_claims, settle
 from sidecar.domain.evidence import (
     RecallCalled,
     Shown,
@@ -22,27 +22,11 @@ from sidecar.domain.evidence import (
     SliceKind,
     TextSpoken,
     ToolAnswered,
-    UsageEvent,
-    UsageSource,
-    Valence,
 )
 from sidecar.domain.ledger import CONTEXT_BYTES, CONTEXT_SLICES, Slice, event_digest, is_older_cursor, take_events
 from sidecar.domain.memory import Link, Relation
-from sidecar.domain.reinforcement import Evidence
 from sidecar.domain.store_values import NewMemory
 from tests.store_builders import NOW, OWNER, THREAD, cursor_at, event, new_memory, next_memory_id
-
-USEFUL = UsageEvent(
-    owner=OWNER,
-    memory_id="m",
-    credited_id="m",
-    source=UsageSource.IN_BAND,
-    valence=Valence.USEFUL,
-    weight=1.0,
-    client="c",
-    session="s",
-    at=NOW,
-)
 
 
 def test_digest_is_of_the_event_not_of_the_session_it_is_read_in() -> None:
@@ -70,25 +54,6 @@ def test_cursor_is_older_only_in_the_same_reading_of_the_same_file() -> None:
     assert not is_older_cursor(cursor_at(1, generation=1), stored)
     assert not is_older_cursor(cursor_at(1, parser_version=2), stored)
     assert not is_older_cursor(cursor_at(1, file_id="7:7"), stored)
-
-
-@pytest.mark.parametrize(
-    ("events", "evidence"),
-    [
-        ([], Evidence()),
-        ([USEFUL, USEFUL], Evidence(useful=1)),
-        ([USEFUL, replace(USEFUL, session="t")], Evidence(useful=2)),
-        ([USEFUL, replace(USEFUL, valence=Valence.MISLED)], Evidence(useful=1, misled=1)),
-        ([replace(USEFUL, source=UsageSource.JUDGE, weight=0.9), replace(USEFUL, weight=0.5)], Evidence(useful=0.5)),
-        ([replace(USEFUL, source=UsageSource.JUDGE, weight=0.7)], Evidence(useful=0.7)),
-        ([replace(USEFUL, valence=Valence.SURFACED), replace(USEFUL, valence=Valence.RELEVANT)], Evidence()),
-        ([replace(USEFUL, session="", weight=0.5)] * 3, Evidence(useful=0.5)),
-        ([replace(USEFUL, session="", at=NOW + timedelta(days=day)) for day in range(3)], Evidence(useful=3)),
-    ],
-)
-def test_evidence_counts_each_session_once_for_and_once_against(events: list[UsageEvent], evidence: Evidence) -> None:
-    """Facts go before opinions; showing a memory is neither; without a session a day stands for one."""
-    assert weigh(events) == evidence
 
 
 def test_claims_are_made_of_crediting_links_only() -> None:
@@ -135,7 +100,7 @@ def test_work_for_a_text_does_not_grow_with_the_texts_there_are(tmp_path: Path) 
         steps += 10
         return False
 
-    rows = SqliteLedgerRows(connection, OWNER)
+    rows = SqliteLedgerRows(connection, OWNER, read_at=NOW)
     memory_id = next_memory_id()
     AddMemory(NewMemory(replace(new_memory("a").memory, id=memory_id), ("a",)), TermStatistics(), NOW)(
         Transaction(connection)
@@ -173,7 +138,7 @@ def test_oldest_texts_of_an_owner_go_when_there_are_too_many(tmp_path: Path, is_
     connection = open_writer(tmp_path / "m.db")
     migrate(connection, tmp_path / "m.db", migrations=shipped_migrations(), now_us=1)
     for owner in ("bob", OWNER):
-        rows = SqliteLedgerRows(connection, owner) if is_sqlite else InMemoryLedgerRows(tables, owner)
+        rows = SqliteLedgerRows(connection, owner, read_at=NOW) if is_sqlite else InMemoryLedgerRows(tables, owner)
         threads = [rows.thread(replace(THREAD, session=session), at=NOW) for session in ("1", "2")]
         for number in range(40):
             rows.add_slice(threads[number % 2], Slice(SliceKind.AGENT_TEXT, f"{owner} {number}", 10, NOW))

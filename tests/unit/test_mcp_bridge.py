@@ -36,7 +36,7 @@ from tests.unit.scripted_sidecar import ScriptedSidecar, connect_to
 CORE = ["recall", "remember", "build_context", "challenge", "record_outcome", "relate", "forget"]
 READING = {
     *("recall", "build_context", "list", "get", "count", "inspect_graph", "history", "list_disputes"),
-    *("list_recent_files", "analyze_health", "status"),
+    *("list_recent_files", "analyze_health", "export_metrics", "status"),
 }
 DESTRUCTIVE = {"forget", "delete_edges", "check_supersedes", "resolve_dispute"}
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

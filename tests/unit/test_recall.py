@@ -1,6 +1,7 @@
 """Ranking: relevance first, evidence may lift from far down, and nothing the filter leaves out comes back."""
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import pytest
 
@@ -77,3 +78,35 @@ async def test_repeated_forget_key_forgets_no_further_memories() -> None:
         assert (await bench.store.count(bench.recall.selection(CALLER, RecallQuery("x")))).total == 7
         with pytest.raises(MemoryNotFoundError):
             await forget.run(CALLER, ForgetQuery(memory_id=first.forgotten_ids[0]))
+
+
+async def test_sessions_of_the_holdout_are_ranked_without_evidence() -> None:
+    """All of them at a share of 1, the rest of the answer unchanged; calls without a session never are."""
+    async with working(Bench(None)) as bench:
+        await bench.store_texts("build alpha", "build bravo")
+        query = RecallQuery("build")
+        last = (await bench.recall.run(CALLER, query)).memories[-1].memory.id
+        for number in range(9):
+            session = Caller(owner="local", client="test", session=f"session-{number}")
+            await bench.recall.run(session, query)
+            link = Link(Relation.DERIVED_FROM, last)
+            await bench.remember.run(session, RememberQuery(f"unrelated {number}", links=(link,)))
+        policy = bench.recall._policy
+        bench.recall._policy = replace(policy, holdout_share=1.0)
+        held_out = await bench.recall.run(Caller(owner="local", client="test", session="any"), query)
+        sessionless = await bench.recall.run(Caller(owner="local", client="test", session=""), query)
+        parts = {found.memory.id: found.parts for found in held_out.memories}
+        assert parts[last].reinforcement == 1.0
+        assert sessionless.memories[0].parts.reinforcement > 1.3
+
+
+async def test_evidence_can_be_left_out_of_account_to_see_what_it_changes() -> None:
+    """Only the factor differs."""
+    async with working(Bench(None)) as bench:
+        await bench.store_texts("build alpha", "build bravo")
+        query = RecallQuery("build")
+        first = await bench.recall.run(CALLER, query)
+        without = await bench.recall.run(CALLER, replace(query, is_unreinforced=True))
+        told = [[(found.memory.id, found.parts.relevance) for found in answer.memories] for answer in (first, without)]
+        assert told[0] == told[1]
+        assert {found.parts.reinforcement for found in without.memories} == {1.0}

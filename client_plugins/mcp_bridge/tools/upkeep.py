@@ -1,4 +1,4 @@
-"""The tools on the store as a whole: analyze_health, status."""
+"""The tools on the store as a whole: analyze_health, export_metrics, status."""
 
 from typing import Annotated
 
@@ -44,6 +44,18 @@ class _Upkeep:
 
         return as_document(plain(await self._desk.ask(scope, lambda sidecar: sidecar.get_status())))
 
+    async def export_metrics(
+        self,
+        scope: CallScope,
+        *,
+        days: Annotated[int | None, Field(ge=1, le=365)] = None,
+    ) -> Annotated[CallToolResult, ContractDocument]:
+        from sidecar.api.plain import plain  # noqa: PLC0415 - protobuf is for calls only
+        from sidecar.api.v1 import insights_service_pb2 as service  # noqa: PLC0415
+
+        request = service.ExportMetricsRequest(days=days or 0)
+        return as_document(plain(await self._desk.ask(scope, lambda sidecar: sidecar.export_metrics(request))))
+
 
 def upkeep_tools(desk: Desk) -> list[Tool]:
     """Return the tools."""
@@ -54,6 +66,13 @@ def upkeep_tools(desk: Desk) -> list[Tool]:
             name="analyze_health",
             title="Analyze health",
             description="Tell which memories need a look, the most urgent first, with what to do about each.",
+            annotations=READS,
+        ),
+        strict_tool(
+            upkeep.export_metrics,
+            name="export_metrics",
+            title="Export metrics",
+            description="Tell how useful the memories were: rates, and series by UTC day.",
             annotations=READS,
         ),
         strict_tool(

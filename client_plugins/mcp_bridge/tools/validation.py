@@ -22,7 +22,7 @@ class _Validation:
         scope: CallScope,
         *,
         memory_id: str,
-        context: Annotated[str, Field(description="What is being done.")] = "",
+        context: str = "",
     ) -> Annotated[CallToolResult, ContractDocument]:
         from sidecar.api.plain import plain  # noqa: PLC0415 - protobuf is for calls only
         from sidecar.api.v1 import validation_service_pb2 as service  # noqa: PLC0415
@@ -35,7 +35,7 @@ class _Validation:
         scope: CallScope,
         *,
         memory_id: str,
-        success: Annotated[bool, Field(description="Whether it holds.")],
+        success: bool,
         adjustment: Annotated[
             float | None, Field(ge=0, le=1, description="Default: setting `validation_adjustment`.")
         ] = None,

@@ -6,6 +6,7 @@ from datetime import datetime
 from sidecar.adapters.in_memory.forgetting import REQUEST_KEY_LIFE
 from sidecar.adapters.in_memory.tables import KeptRecall, Tables
 from sidecar.domain.evidence import Channel
+from sidecar.domain.replay import RecordedCandidate
 from sidecar.domain.store_values import RecallRecord, RequestKey
 from sidecar.errors import RequestKeyReusedError
 from sidecar.ports import Clock
@@ -54,10 +55,20 @@ def _record(tables: Tables, record: RecallRecord) -> str:
     if not is_repeated:
         tables.recalls[record.recall_id] = record
         tables.recall_sizes[record.recall_id] = len(dict.fromkeys(record.memory_ids))
+        _keep_candidates(tables, record)
     added = sum(_deliver(tables, record, memory_id) for memory_id in dict.fromkeys(record.memory_ids))
     if is_repeated:
         tables.recall_sizes[record.recall_id] += added
     return record.recall_id
+
+
+def _keep_candidates(tables: Tables, record: RecallRecord) -> None:
+    if record.candidates:
+        tables.recall_candidates[record.recall_id] = tuple(
+            RecordedCandidate(tables.memories[each.key].id, each.relevance, each.factors, each.is_exact)
+            for each in record.candidates
+            if each.key in tables.memories
+        )
 
 
 def _deliver(tables: Tables, record: RecallRecord, memory_id: str) -> bool:

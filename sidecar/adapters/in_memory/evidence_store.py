@@ -16,9 +16,9 @@ from sidecar.domain.evidence import (
     SliceKind,
     TranscriptCursor,
     UsageEvent,
-    UsageSource,
     Valence,
 )
+from sidecar.domain.judge_jobs import JobState
 from sidecar.domain.ledger import IDLE_LIFE, CallKind, LedgerRows, is_older_cursor, take_events
 
 
@@ -31,7 +31,7 @@ class InMemoryEvidence:
     async def apply_batch(self, owner: str, batch: EvidenceBatch, *, at: datetime) -> BatchOutcome:
         """See `EvidenceStore.apply_batch`."""
         self._forget_idle_slices(at)
-        rows: LedgerRows = InMemoryLedgerRows(self._tables, owner)
+        rows: LedgerRows = InMemoryLedgerRows(self._tables, owner, read_at=at)
         outcome = take_events(rows, batch.events, at=at)
         identity = (owner, batch.cursor.client, batch.cursor.path)
         stored = self._tables.cursors.get(identity)
@@ -125,10 +125,14 @@ class InMemoryEvidence:
         return []
 
     def _forget_idle_slices(self, now: datetime) -> None:
-        waiting = {place[:3] for place in self._tables.judge_jobs}
+        waiting = {
+            (key.owner, key.client, key.session)
+            for key, job in self._tables.judge_jobs.items()
+            if job.state is not JobState.DONE
+        }
         for entry in self._tables.threads.values():
             session = (entry.owner, entry.thread.client, entry.thread.session)
-            if entry.last_seen_at < now - IDLE_LIFE and session not in waiting:
+            if entry.read_at < now - IDLE_LIFE and session not in waiting:
                 entry.slices.clear()
 
     def _coverage(self, entry: ThreadEntry) -> SessionCoverage:
@@ -149,7 +153,9 @@ class InMemoryEvidence:
             cannot_record=states[ShownState.CANNOT_RECORD],
             unknown=tuple(sorted(unknown.items())),
             used=self._used(entry),
-            waiting_jobs=sum(thread_id == entry.id for thread_id in self._tables.judge_jobs.values()),
+            waiting_jobs=sum(
+                job.thread_id == entry.id and job.state is JobState.WAITING for job in self._tables.judge_jobs.values()
+            ),
         )
 
     def _used(self, entry: ThreadEntry) -> int:
@@ -158,7 +164,6 @@ class InMemoryEvidence:
             usage.event.memory_id
             for usage in self._tables.usage
             if usage.event.valence is Valence.USEFUL
-            and usage.event.source is not UsageSource.JUDGE
             and usage.event.owner == entry.owner
             and (usage.event.client, usage.event.session) == (entry.thread.client, entry.thread.session)
         }

@@ -5,19 +5,22 @@ from dataclasses import replace
 from datetime import datetime
 from operator import itemgetter
 
-from sidecar.adapters.in_memory.tables import Tables, ThreadEntry, UsageEntry
+from sidecar.adapters.in_memory.tables import JudgeEntry, Tables, ThreadEntry, UsageEntry
 from sidecar.domain.confirmation import Claim
-from sidecar.domain.evidence import DELIVERED, SessionThread, UsageEvent
+from sidecar.domain.disputes import Resolution
+from sidecar.domain.evidence import DELIVERED, SessionThread, UsageEvent, UsageSource
+from sidecar.domain.judge_jobs import JobKey, JobState
 from sidecar.domain.ledger import Call, Slice, Thread
-from sidecar.domain.reinforcement import Evidence
+from sidecar.domain.reinforcement import NEUTRAL, Evidence
 
 
 class InMemoryLedgerRows:
     """See `LedgerRows`."""
 
-    def __init__(self, tables: Tables, owner: str) -> None:
+    def __init__(self, tables: Tables, owner: str, *, read_at: datetime | None = None) -> None:
         self._tables = tables
         self._owner = owner
+        self._read_at = read_at
 
     @property
     def owner(self) -> str:
@@ -69,6 +72,15 @@ class InMemoryLedgerRows:
             return entry.event.credited_id
         return ""
 
+    def withdraw_judged(self, memory_id: str, *, occasion: str) -> None:
+        """See `ConfirmationRows.withdraw_judged`."""
+        named = (self._owner, memory_id, occasion, UsageSource.JUDGE)
+        self._tables.usage = [
+            entry
+            for entry in self._tables.usage
+            if (entry.event.owner, entry.event.memory_id, entry.occasion, entry.event.source) != named
+        ]
+
     def pass_credit(self, event: UsageEvent, *, occasion: str) -> str:
         """See `ConfirmationRows.pass_credit`."""
         for entry in self._same_events(event, occasion):
@@ -93,14 +105,33 @@ class InMemoryLedgerRows:
             entry.event
             for entry in self._tables.usage
             if entry.event.owner == self._owner
-            and entry.event.credited_id == memory_id
+            and memory_id in (entry.event.memory_id, entry.event.credited_id)
             and entry.event.at >= since
             and entry.event.valence not in DELIVERED.values()
         ]
 
+    def cleared_at(self, memory_id: str) -> datetime | None:
+        """See `ConfirmationRows.cleared_at`."""
+        moments = [
+            dispute.resolved_at
+            for owner, dispute in self._tables.disputes.values()
+            if owner == self._owner and dispute.memory_id == memory_id and dispute.resolution is Resolution.KEEP
+        ]
+        return max((moment for moment in moments if moment is not None), default=None)
+
+    def multiplier_in_use(self, memory_id: str) -> tuple[float, Evidence]:
+        """See `ConfirmationRows.multiplier_in_use`."""
+        place = (self._owner, memory_id)
+        if place not in self._tables.multipliers:
+            return NEUTRAL, Evidence()
+        return self._tables.multipliers[place], self._tables.multiplier_bases[place][0]
+
     def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:
-        """See `ConfirmationRows.save_multiplier`; for a memory that is gone nothing is stored."""
-        if self._tables.find(self._owner, memory_id) is not None:
+        """See `ConfirmationRows.save_multiplier`; for a memory that is gone nothing is stored, nor without evidence."""
+        if evidence == Evidence():
+            self._tables.multipliers.pop((self._owner, memory_id), None)
+            self._tables.multiplier_bases.pop((self._owner, memory_id), None)
+        elif self._tables.find(self._owner, memory_id) is not None:
             self._tables.multipliers[self._owner, memory_id] = value
             self._tables.multiplier_bases[self._owner, memory_id] = (evidence, at)
 
@@ -124,6 +155,8 @@ class InMemoryLedgerRows:
             self._tables.threads[entry.id] = entry
         entry.first_seen_at = min(entry.first_seen_at, at)
         entry.last_seen_at = max(entry.last_seen_at, at)
+        if self._read_at is not None:
+            entry.read_at = max(entry.read_at, self._read_at)
         entry.thread = replace(
             entry.thread,
             project=thread.project or entry.thread.project,
@@ -162,7 +195,9 @@ class InMemoryLedgerRows:
             (seq, replace(piece, is_context=piece.is_context and piece.at < at)) for seq, piece in entry.slices
         ]
         entry.shown[memory_id, call.call_id] = (at, self._tables.last_slice)
-        self._tables.judge_jobs.setdefault((self._owner, thread.client, thread.session, memory_id), thread.id)
+        key = JobKey(self._owner, thread.client, thread.session, memory_id)
+        self._tables.judge_jobs.setdefault(key, JudgeEntry(len(self._tables.judge_jobs), thread.id, at))
+        self._reopen(entry)
         return True
 
     def add_slice(self, thread: Thread, piece: Slice) -> None:
@@ -171,6 +206,8 @@ class InMemoryLedgerRows:
         entry = self._tables.threads[thread.id]
         entry.slices.append((self._tables.last_slice, piece))
         entry.gathered_bytes += 0 if piece.awaited_call else piece.size_bytes
+        if not piece.is_context and not piece.awaited_call:
+            self._reopen(entry)
 
     def take_awaiting(self, client: str, call_id: str) -> Slice | None:
         """See `LedgerRows.take_awaiting`."""
@@ -201,6 +238,17 @@ class InMemoryLedgerRows:
             entry.slices.remove((seq, piece))
             entry.dropped_slices += 1
             total -= piece.size_bytes
+
+    def _reopen(self, thread: ThreadEntry) -> None:
+        """Have the memories that a thread was shown judged anew: something was said in it."""
+        known = thread.thread
+        for memory_id, _ in thread.shown:
+            job = self._tables.judge_jobs.get(JobKey(self._owner, known.client, known.session, memory_id))
+            if job is None or (job.state is not JobState.DONE and job.leased_until is None):
+                continue
+            job.revision += 1
+            if job.state is JobState.DONE:
+                job.state, job.next_try_at = JobState.WAITING, None
 
     def _own_threads(self) -> list[ThreadEntry]:
         return [entry for entry in self._tables.threads.values() if entry.owner == self._owner]

@@ -11,8 +11,11 @@ import numpy as np
 from sidecar.adapters.in_memory import forgetting, listing, succession, word_index
 from sidecar.adapters.in_memory.deliveries import InMemoryDeliveries
 from sidecar.adapters.in_memory.evidence_store import InMemoryEvidence
+from sidecar.adapters.in_memory.insights import InMemoryInsights
+from sidecar.adapters.in_memory.judging import InMemoryJudging
 from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
 from sidecar.adapters.in_memory.maintenance import InMemoryMaintenance
+from sidecar.adapters.in_memory.reinforcement import InMemoryReinforcement
 from sidecar.adapters.in_memory.reports import InMemoryReports
 from sidecar.adapters.in_memory.tables import Job, KeptForgetting, KeptOutcome, Tables
 from sidecar.domain.confirmation import make_claims, settle
@@ -44,7 +47,15 @@ from sidecar.errors import IndexRowError, InvalidInputError, MemoryNotFoundError
 from sidecar.ports import Clock, Embedding, Keys
 
 
-class InMemoryStore(InMemoryDeliveries, InMemoryEvidence, InMemoryReports, InMemoryMaintenance):
+class InMemoryStore(
+    InMemoryDeliveries,
+    InMemoryEvidence,
+    InMemoryReports,
+    InMemoryMaintenance,
+    InMemoryJudging,
+    InMemoryReinforcement,
+    InMemoryInsights,
+):
     """Implements every store. Every method runs to its end at once, so each is a transaction."""
 
     def __init__(self, *, clock: Clock, posting_budget: int = POSTING_BUDGET) -> None:

@@ -124,6 +124,7 @@ class InMemoryReports(InMemoryGraph):
         changed = self._apply(owner, dispute, verdict, at=at)
         resolved = replace(dispute, resolution=verdict.resolution, successor_id=verdict.successor_id, resolved_at=at)
         self._tables.disputes[dispute_id] = (owner, resolved)
+        recompute(InMemoryLedgerRows(self._tables, owner), dispute.memory_id, at=at)
         return ResolvedDispute(resolved, changed)
 
     async def disputed_keys(self, keys: Sequence[int]) -> frozenset[int]:

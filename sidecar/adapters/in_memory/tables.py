@@ -2,19 +2,23 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from sidecar.domain.confirmation import Claim
 from sidecar.domain.disputes import Dispute
 from sidecar.domain.edges import EdgeOrigin
 from sidecar.domain.evidence import DELIVERED, SessionThread, TranscriptCursor, UsageEvent
 from sidecar.domain.exchange import FileRecord
+from sidecar.domain.judge_jobs import JobKey, JobState, StoredVerdict
 from sidecar.domain.ledger import Call, Slice
 from sidecar.domain.memory import Memory, MemoryType, Relation
 from sidecar.domain.reinforcement import Evidence
+from sidecar.domain.replay import RecordedCandidate
 from sidecar.domain.store_values import AddOutcome, Edge, Forgetting, LinkWish, RecallRecord
 from sidecar.domain.validation import ValidationEvent
 from sidecar.ports import Embedding
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +70,27 @@ class ThreadEntry:
     missing_ids: int = 0
     dropped_slices: int = 0
     gathered_bytes: int = 0
+    read_at: datetime = _NEVER
+    """When anything of it was read last, by our own clock."""
     slices: list[tuple[int, Slice]] = field(default_factory=list)
     shown: dict[tuple[str, str], tuple[datetime, int]] = field(default_factory=dict)
     """(memory id, call id) to when it was shown and the number of the last slice before."""
+
+
+@dataclass(slots=True)
+class JudgeEntry:
+    """A judge job; `thread_id` is that of the thread that saw the memory first."""
+
+    number: int
+    thread_id: int
+    created_at: datetime
+    state: JobState = JobState.WAITING
+    revision: int = 0
+    attempts: int = 0
+    next_try_at: datetime | None = None
+    leased_until: datetime | None = None
+    has_lost_text: bool = False
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -112,8 +134,8 @@ class Tables:
     seen_events: set[bytes] = field(default_factory=set)
     threads: dict[int, ThreadEntry] = field(default_factory=dict)
     calls: dict[tuple[str, str, str], Call] = field(default_factory=dict)
-    judge_jobs: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
-    """(owner, client, session, memory id) to the thread that saw it first."""
+    judge_jobs: dict[JobKey, JudgeEntry] = field(default_factory=dict)
+    verdicts: dict[JobKey, StoredVerdict] = field(default_factory=dict)
     cursors: dict[tuple[str, str, str], TranscriptCursor] = field(default_factory=dict)
     last_key: int = 0
     last_edge: int = 0
@@ -130,8 +152,12 @@ class Tables:
     """(owner, event) pairs."""
     disputes: dict[int, tuple[str, Dispute]] = field(default_factory=dict)
     files: list[tuple[str, FileRecord]] = field(default_factory=list)
+    recall_candidates: dict[str, tuple[RecordedCandidate, ...]] = field(default_factory=dict)
+    """Recall id to its candidates, the best first."""
     recall_sizes: dict[str, int] = field(default_factory=dict)
-    """Recall id to how many memories it delivered."""
+    """Recall id to how many memories it delivered, where their ids are not known."""
+    leases: dict[str, tuple[str, datetime]] = field(default_factory=dict)
+    """Name to who holds it, and until when."""
     last_report: int = 0
     last_dispute: int = 0
     last_file: int = 0

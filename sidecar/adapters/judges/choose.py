@@ -25,5 +25,5 @@ def choose_judge(
     if kind is JudgeKind.LOCAL:
         return local()
     if model is None:
-        raise InvalidInputError("judge", kind, "`local`, or a language model set up by the settings `llm_…`")
+        raise InvalidInputError("judge", kind.value, "`local`, or a language model set up by the settings `llm_…`")
     return LlmJudge(model=model, clock=clock, max_bytes=max_bytes)

@@ -15,7 +15,6 @@ from sidecar.domain.evidence import (
     ShownState,
     SliceKind,
     UnknownReason,
-    UsageSource,
     Valence,
 )
 from sidecar.domain.ledger import CallKind
@@ -144,7 +143,11 @@ def _coverage(connection: apsw.Connection, owner: str, row: Row) -> SessionCover
         cannot_record=by_state[ShownState.CANNOT_RECORD],
         unknown=tuple((reason, count) for state, reason, count in calls if state == ShownState.UNKNOWN),
         used=_used(connection, owner, row),
-        waiting_jobs=int(fetch_value(connection, "SELECT count(*) FROM judge_jobs WHERE thread = ?", (thread_id,))),
+        waiting_jobs=int(
+            fetch_value(
+                connection, "SELECT count(*) FROM judge_jobs WHERE thread = ? AND state = 'waiting'", (thread_id,)
+            )
+        ),
     )
 
 
@@ -153,8 +156,8 @@ def _used(connection: apsw.Connection, owner: str, row: Row) -> int:
     used = fetch_value(
         connection,
         "SELECT count(DISTINCT u.memory_id) FROM shown s JOIN usage_events u ON u.owner = s.owner "
-        "AND u.memory_id = s.memory_id WHERE s.thread = ? AND u.owner = ? AND u.valence = ? AND u.source <> ? "
+        "AND u.memory_id = s.memory_id WHERE s.thread = ? AND u.owner = ? AND u.valence = ? "
         "AND u.client = ? AND u.session = ?",
-        (row[0], owner, Valence.USEFUL, UsageSource.JUDGE, row[1], row[2]),
+        (row[0], owner, Valence.USEFUL, row[1], row[2]),
     )
     return int(used)

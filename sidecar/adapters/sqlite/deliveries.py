@@ -5,6 +5,7 @@ from datetime import datetime
 
 import apsw
 
+from sidecar.adapters.sqlite import recorded_recalls
 from sidecar.adapters.sqlite.connection import fetch_one, fetch_value
 from sidecar.adapters.sqlite.remembering import REQUEST_KEY_LIFE
 from sidecar.adapters.sqlite.transaction import Transaction
@@ -50,6 +51,8 @@ def record_recall(transaction: Transaction, record: RecallRecord) -> str:
         ),
     )
     is_repeated = not connection.changes()
+    if record.candidates and not is_repeated:
+        recorded_recalls.record(connection, record)
     added = [memory_id for memory_id in memory_ids if _deliver(connection, record, memory_id)]
     if is_repeated and added:
         connection.execute(

@@ -103,6 +103,7 @@ class ResolveDispute:
             "UPDATE disputes SET resolution = ?, successor_id = ?, resolved_at = ? WHERE id = ?",
             (self.verdict.resolution, self.verdict.successor_id, to_us(self.at), dispute.id),
         )
+        recompute(SqliteConfirmationRows(connection, self.owner), dispute.memory_id, at=self.at)
         return ResolvedDispute(_of_id(connection, self.owner, dispute.id), changed)
 
     def _apply(self, transaction: Transaction, dispute: Dispute) -> tuple[CatalogRow, ...]:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 import apsw
 
+from sidecar.adapters.sqlite import judging
 from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_value, placeholders
 from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.usage import SqliteConfirmationRows
@@ -31,7 +32,7 @@ _CURSOR_COLUMNS = (
 
 def apply_batch(transaction: Transaction, owner: str, batch: EvidenceBatch, *, at: datetime) -> BatchOutcome:
     """See `EvidenceStore.apply_batch`."""
-    rows: LedgerRows = SqliteLedgerRows(transaction.connection, owner)
+    rows: LedgerRows = SqliteLedgerRows(transaction.connection, owner, read_at=at)
     outcome = take_events(rows, batch.events, at=at)
     _save_cursor(transaction.connection, owner, batch.cursor)
     return outcome
@@ -48,11 +49,11 @@ def cursors(connection: apsw.Connection, owner: str, client: str) -> list[Transc
 
 
 def forget_idle_slices(transaction: Transaction, *, now: datetime) -> bool:
-    """Delete the texts of sessions that ended a day ago and that no judge waits for; tell whether there were any."""
+    """Delete texts that no judge waits for, of sessions read last a day ago; tell whether there were any."""
     transaction.connection.execute(
         "DELETE FROM slices WHERE thread IN (SELECT e.id FROM evidence_sessions e "
-        "WHERE e.slice_bytes > 0 AND e.last_seen_at < ? AND NOT EXISTS (SELECT 1 FROM judge_jobs j "
-        "WHERE j.owner = e.owner AND j.client = e.client AND j.session = e.session))",
+        "WHERE e.slice_bytes > 0 AND e.read_at < ? AND NOT EXISTS (SELECT 1 FROM judge_jobs j "
+        "WHERE j.owner = e.owner AND j.client = e.client AND j.session = e.session AND j.state <> 'done'))",
         (to_us(now - IDLE_LIFE),),
     )
     return bool(transaction.connection.changes())
@@ -102,8 +103,9 @@ def _cursor_from_row(row: Row) -> TranscriptCursor:
 class SqliteLedgerRows(SqliteConfirmationRows):
     """See `LedgerRows`."""
 
-    def __init__(self, connection: apsw.Connection, owner: str) -> None:
+    def __init__(self, connection: apsw.Connection, owner: str, *, read_at: datetime) -> None:
         super().__init__(connection, owner)
+        self._read_at = read_at
 
     def mark_seen(self, digest: bytes) -> bool:
         """See `LedgerRows.mark_seen`."""
@@ -115,10 +117,11 @@ class SqliteLedgerRows(SqliteConfirmationRows):
         thread_id = fetch_value(
             self._connection,
             "INSERT INTO evidence_sessions (owner, client, session, agent_id, project, client_version, "
-            "first_seen_at, last_seen_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) "
+            "first_seen_at, last_seen_at, read_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8) "
             "ON CONFLICT (owner, client, session, agent_id) DO UPDATE SET "
             "first_seen_at = min(first_seen_at, excluded.first_seen_at), "
             "last_seen_at = max(last_seen_at, excluded.last_seen_at), "
+            "read_at = max(read_at, excluded.read_at), "
             "project = iif(excluded.project = '', project, excluded.project), "
             "client_version = iif(excluded.client_version = '', client_version, excluded.client_version) "
             "RETURNING id",
@@ -130,6 +133,7 @@ class SqliteLedgerRows(SqliteConfirmationRows):
                 thread.project,
                 thread.client_version,
                 to_us(at),
+                to_us(self._read_at),
             ),
         )
         return self.thread_by_id(int(thread_id))
@@ -216,6 +220,7 @@ class SqliteLedgerRows(SqliteConfirmationRows):
         self._connection.execute(
             "UPDATE slices SET is_context = 0 WHERE thread = ? AND is_context = 1 AND at >= ?", (thread.id, to_us(at))
         )
+        judging.reopen(self._connection, thread.id)
         return True
 
     def add_slice(self, thread: Thread, piece: Slice) -> None:
@@ -234,6 +239,8 @@ class SqliteLedgerRows(SqliteConfirmationRows):
                 piece.awaited_call,
             ),
         )
+        if not piece.is_context and not piece.awaited_call:
+            judging.reopen(self._connection, thread.id)
 
     def take_awaiting(self, client: str, call_id: str) -> Slice | None:
         """See `LedgerRows.take_awaiting`."""

@@ -101,6 +101,7 @@ class ForgetMemories:
         replaced, heir = rows.replaced(memory), living_successor(rows, memory.key)
         _delete_slices(connection, memory)
         connection.execute("DELETE FROM judge_jobs WHERE owner = ? AND memory_id = ?", (self.owner, memory.id))
+        connection.execute("DELETE FROM verdicts WHERE owner = ? AND memory_id = ?", (self.owner, memory.id))
         connection.execute("DELETE FROM request_keys WHERE memory_id = ?", (memory.id,))
         connection.execute(
             "DELETE FROM claims WHERE owner = ?1 AND (source_id = ?2 OR target_id = ?2)", (self.owner, memory.id)

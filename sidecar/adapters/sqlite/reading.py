@@ -180,8 +180,9 @@ def multipliers(connection: apsw.Connection, memory_ids: Sequence[str]) -> dict[
 def _accessed_then(last_event: int) -> str:
     """Return an expression for what `accessed_at` was after the usage event with that number."""
     then = (
+        # With a plus, or else the index of all deliveries is taken instead of that of one memory's events.
         "(SELECT max(u.at) FROM usage_events u WHERE u.owner = m.owner AND u.memory_id = m.id "
-        f"AND u.valence = '{Valence.SURFACED}' AND u.id <= {last_event:d})"
+        f"AND +u.valence = '{Valence.SURFACED}' AND u.id <= {last_event:d})"
     )
     return (
         f"CASE WHEN m.id IN (SELECT memory_id FROM usage_events WHERE id > {last_event:d}) "

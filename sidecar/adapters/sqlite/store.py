@@ -23,10 +23,13 @@ from sidecar.adapters.sqlite import (
 )
 from sidecar.adapters.sqlite.connection import open_writer, storage_error
 from sidecar.adapters.sqlite.forgetting import ForgetMemories
+from sidecar.adapters.sqlite.insights_store import SqliteInsights
+from sidecar.adapters.sqlite.judge_store import SqliteJudging
 from sidecar.adapters.sqlite.llm_ledger import SqliteLlmLedger
 from sidecar.adapters.sqlite.maintenance_store import SqliteMaintenance
 from sidecar.adapters.sqlite.migration import find_version, migrate, shipped_migrations
 from sidecar.adapters.sqlite.readers import Readers
+from sidecar.adapters.sqlite.reinforcement_store import SqliteReinforcement
 from sidecar.adapters.sqlite.remembering import AddMemory, RestoreMemory
 from sidecar.adapters.sqlite.report_store import SqliteReports
 from sidecar.adapters.sqlite.term_statistics import StatisticsLoading
@@ -72,7 +75,7 @@ from sidecar.ports import Clock, Embedding, Keys
 _RECALL_RECORD: Final = "recall_record"
 
 
-class SqliteStore(SqliteReports, SqliteMaintenance):
+class SqliteStore(SqliteReports, SqliteMaintenance, SqliteJudging, SqliteReinforcement, SqliteInsights):
     """Implements every store on one database file."""
 
     def __init__(

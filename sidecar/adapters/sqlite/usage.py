@@ -6,12 +6,13 @@ from datetime import datetime
 
 import apsw
 
-from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_value, placeholders
+from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_value, placeholders
 from sidecar.adapters.sqlite.values import from_us, to_us
 from sidecar.domain.confirmation import Claim, Standing
+from sidecar.domain.disputes import Resolution
 from sidecar.domain.evidence import DELIVERED, UsageEvent, UsageSource, Valence
 from sidecar.domain.memory import Relation
-from sidecar.domain.reinforcement import Evidence
+from sidecar.domain.reinforcement import NEUTRAL, Evidence
 
 _EVENT_COLUMNS = (
     "owner, memory_id, credited_id, source, valence, weight, client, session, at, recall_id, is_weak, occasion"
@@ -55,6 +56,23 @@ def events_about(connection: apsw.Connection, owner: str, memory_id: str) -> lis
         (owner, memory_id),
     )
     return [_event_from_row(row) for row in rows]
+
+
+def votes(connection: apsw.Connection, owner: str, memory_ids: Sequence[str]) -> dict[str, list[UsageEvent]]:
+    """Return what was said for and against these memories or credited to them, by memory, the oldest first."""
+    found: dict[str, list[UsageEvent]] = {}
+    for memory_id in memory_ids:
+        rows = fetch_all(
+            connection,
+            f"SELECT {_EVENT_COLUMNS} FROM usage_events WHERE id IN ("
+            "SELECT id FROM usage_events WHERE owner = ?1 AND memory_id = ?2 AND valence IN ('useful', 'misled') "
+            "UNION SELECT id FROM usage_events WHERE credited_id = ?2 AND owner = ?1 "
+            "AND valence IN ('useful', 'misled')) ORDER BY at, id",
+            (owner, memory_id),
+        )
+        if rows:
+            found[memory_id] = [_event_from_row(row) for row in rows]
+    return found
 
 
 def _event_from_row(row: Row) -> UsageEvent:
@@ -175,6 +193,13 @@ class SqliteConfirmationRows:
         self._connection.execute(f"DELETE FROM usage_events WHERE {_SAME_EVENT}", _identity(event, occasion))
         return credited_id
 
+    def withdraw_judged(self, memory_id: str, *, occasion: str) -> None:
+        """See `ConfirmationRows.withdraw_judged`."""
+        self._connection.execute(
+            "DELETE FROM usage_events WHERE owner = ? AND memory_id = ? AND occasion = ? AND source = ?",
+            (self._owner, memory_id, occasion, UsageSource.JUDGE),
+        )
+
     def pass_credit(self, event: UsageEvent, *, occasion: str) -> str:
         """See `ConfirmationRows.pass_credit`."""
         before = self._credited_id(event, occasion)
@@ -206,14 +231,42 @@ class SqliteConfirmationRows:
         """See `ConfirmationRows.credits`."""
         rows = fetch_all(
             self._connection,
-            f"SELECT {_EVENT_COLUMNS} FROM usage_events WHERE credited_id = ? AND at >= ? AND owner = ? "
+            f"SELECT {_EVENT_COLUMNS} FROM usage_events WHERE id IN ("
+            "SELECT id FROM usage_events WHERE credited_id = ? AND at >= ? AND owner = ? "
+            "UNION SELECT id FROM usage_events WHERE owner = ? AND memory_id = ? AND at >= ?) "
             f"AND NOT {_IS_DELIVERED} ORDER BY id",
-            (memory_id, to_us(since), self._owner, *_DELIVERED),
+            (memory_id, to_us(since), self._owner, self._owner, memory_id, to_us(since), *_DELIVERED),
         )
         return [_event_from_row(row) for row in rows]
 
+    def cleared_at(self, memory_id: str) -> datetime | None:
+        """See `ConfirmationRows.cleared_at`."""
+        at = fetch_value(
+            self._connection,
+            "SELECT max(d.resolved_at) FROM disputes d JOIN memories m ON m.key = d.key "
+            "WHERE m.id = ? AND m.owner = ? AND d.resolution = ?",
+            (memory_id, self._owner, Resolution.KEEP),
+        )
+        return None if at is None else from_us(at)
+
+    def multiplier_in_use(self, memory_id: str) -> tuple[float, Evidence]:
+        """See `ConfirmationRows.multiplier_in_use`."""
+        row = fetch_one(
+            self._connection,
+            "SELECT x.value, x.useful, x.misled FROM multipliers x JOIN memories m ON m.key = x.key "
+            "WHERE m.id = ? AND m.owner = ?",
+            (memory_id, self._owner),
+        )
+        return (NEUTRAL, Evidence()) if row is None else (row[0], Evidence(row[1], row[2]))
+
     def save_multiplier(self, memory_id: str, value: float, evidence: Evidence, *, at: datetime) -> None:
-        """See `ConfirmationRows.save_multiplier`; for a memory that is gone nothing is stored."""
+        """See `ConfirmationRows.save_multiplier`; for a memory that is gone nothing is stored, nor without evidence."""
+        if evidence == Evidence():
+            self._connection.execute(
+                "DELETE FROM multipliers WHERE key = (SELECT key FROM memories WHERE id = ? AND owner = ?)",
+                (memory_id, self._owner),
+            )
+            return
         self._connection.execute(
             "INSERT OR REPLACE INTO multipliers (key, value, useful, misled, computed_at) "
             "SELECT key, ?, ?, ?, ? FROM memories WHERE id = ? AND owner = ?",
