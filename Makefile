@@ -74,7 +74,7 @@ proto: setup ## Generate sidecar/api/v1 from proto/.
 	$(GATES).generate_api
 
 test: setup ## Run the quick tests alone.
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 slow: setup ## Run the tests that take minutes.
 	$(BIN)/python -m pytest -m slow --timeout 1800
