@@ -112,7 +112,8 @@ class FaissVectorIndex:
         if allowed is not None:
             is_candidate = rows_allowed(row_keys, allowed)
             candidate_count = int(np.count_nonzero(is_candidate))
-            selector = _row_selector(is_candidate)
+            # A selector costs a small store more than the search itself.
+            selector = _row_selector(is_candidate) if candidate_count < len(row_keys) else None
         # One more than asked tells whether the cut goes through a run of equal cosines.
         row_limit = limit + 1
         while True:
@@ -140,18 +141,24 @@ class FaissVectorIndex:
         positions = np.array([row for span in spans for row in span], np.int64)
         if not len(positions):
             return [None] * len(keys)
-        cosines = self._table.reconstruct_batch(positions) @ query
+        cosines = self._rows().take(positions, axis=0) @ query
         lengths = [len(span) for span in spans if span]
         starts = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
         best = iter(np.maximum.reduceat(cosines, starts).tolist())
         return [round(next(best), COSINE_DIGITS) if span else None for span in spans]
 
+    def _rows(self) -> Embedding:
+        """Return FAISS's own memory, not a copy: only for use under the lock."""
+        count = self._table.ntotal
+        rows: Embedding = faiss.rev_swig_ptr(self._table.get_xb(), count * self._dim).reshape(count, self._dim)
+        return rows
+
     def _rows_of(self, key: int) -> range:
         first = self._first_row.get(key)
         if first is None:
             return range(0)
-        end = first + 1
-        while end < self._table.ntotal and self._key_of_row[end] == key:
+        end, count = first + 1, self._table.ntotal
+        while end < count and self._key_of_row[end] == key:
             end += 1
         return range(first, end)
 

@@ -73,21 +73,24 @@ def fetch(connection: apsw.Connection, keys: Sequence[int], selection: MemoryFil
 
 
 def rank_fields(connection: apsw.Connection, keys: Sequence[int]) -> dict[int, RankFields]:
-    """See `MemoryStore.rank_fields`; reads the filter's index and the few multipliers there are, no memory's row."""
+    """See `MemoryStore.rank_fields`; reads the filter's index and two small tables, no memory's row."""
     found: dict[int, RankFields] = {}
     for start in range(0, len(keys), _AT_ONCE):
         asked = [int(key) for key in keys[start : start + _AT_ONCE]]
         rows = fetch_all(
             connection,
-            "SELECT m.key, m.type, m.created_at, m.provenance, x.value "
+            "SELECT m.key, m.type, m.created_at, m.provenance, x.value, s.key IS NOT NULL "
             "FROM memories m INDEXED BY memories_filter LEFT JOIN multipliers x ON x.key = m.key "
+            "LEFT JOIN standing_rules s ON s.key = m.key "
             f"WHERE m.key IN ({placeholders(len(asked))})",
             asked,
         )
-        for key, memory_type, created_at, provenance, value in rows:
+        for key, memory_type, created_at, provenance, value, is_standing in rows:
             factor = NEUTRAL if value is None else value
             # By position: names cost a quarter more, two hundred times for each recall.
-            found[key] = RankFields(MEMORY_TYPES[memory_type], from_us(created_at), PROVENANCES[provenance], factor)
+            found[key] = RankFields(
+                MEMORY_TYPES[memory_type], from_us(created_at), PROVENANCES[provenance], factor, bool(is_standing)
+            )
     return found
 
 
