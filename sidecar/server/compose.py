@@ -11,7 +11,7 @@ import grpc.aio
 from sidecar.adapters.embedders.child_process import PythonCommand
 from sidecar.adapters.embedders.lazy import SharedLoad
 from sidecar.adapters.embedders.minilm_onnx import OnnxMiniLmEmbedder
-from sidecar.adapters.faiss.flat import FaissVectorIndex
+from sidecar.adapters.faiss.layered import LayeredVectorIndex
 from sidecar.adapters.faiss.snapshots import FaissSnapshots
 from sidecar.adapters.redaction import SecretRedactor
 from sidecar.adapters.sqlite.store import SqliteStore
@@ -197,7 +197,7 @@ class SidecarApplication:
             store=store,
             load_embedder=model.run,
             abort_load=model.abort,
-            new_index=FaissVectorIndex,
+            new_index=LayeredVectorIndex,
             snapshots=FaissSnapshots(self._folder.index_folder) if settings.index_snapshot else None,
             cache_size=settings.query_cache_size,
         )

@@ -99,6 +99,14 @@ class FaissVectorIndex:
             found = np.fromiter(self._first_row, np.int64, len(self._first_row))
         return np.sort(found)
 
+    def rows_of(self, keys: Keys) -> tuple[Keys, Embedding]:
+        """Return a copy of the rows of those keys that are here: `(n,)` keys and `(n, dim)` float32."""
+        with self._lock.reading():
+            positions = np.array([row for key in keys.tolist() for row in self._rows_of(key)], np.int64)
+            if not len(positions):
+                return positions, np.empty((0, self._dim), np.float32)
+            return self._key_of_row[positions], self._rows().take(positions, axis=0)
+
     def export_rows(self) -> IndexRows:
         """Return a copy of every row, taken at one moment; writers wait meanwhile."""
         with self._lock.reading():

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import psutil
 
-from sidecar.adapters.faiss.flat import FaissVectorIndex
+from sidecar.adapters.faiss.layered import LayeredVectorIndex
 from sidecar.adapters.sqlite.store import SqliteStore
 from sidecar.adapters.system_clock import SystemClock
 from sidecar.api.v1 import admin_service_pb2 as admin
@@ -105,11 +105,13 @@ async def recall_parts(database: Path, embedder: Embedder, queries: list[str]) -
     """Time the two searches alone, on the same data with the same adapters."""
     store = SqliteStore.open(database, clock=SystemClock())
     try:
-        index = FaissVectorIndex(embedder.fingerprint.dim)
+        index = LayeredVectorIndex(embedder.fingerprint.dim)
         keys = await store.embedded_keys(embedder.fingerprint.id)
         for start in range(0, len(keys), 4096):
             rows = await store.embeddings(embedder.fingerprint.id, [int(k) for k in keys[start : start + 4096]])
             index.upsert(np.asarray([k for k, _ in rows], np.int64), np.concatenate([windows for _, windows in rows]))
+        # As in the sidecar, where a graph takes the place of a large exact segment after a while.
+        index.settle()
         vectors = [embedder.embed_query(query) for query in queries]
         searched = floors.timed(
             lambda number: index.search(vectors[number % len(vectors)], limit=_CANDIDATES), len(vectors)
