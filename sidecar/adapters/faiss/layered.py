@@ -7,8 +7,6 @@ answered exactly from either.
 
 import contextlib
 import logging
-import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -28,6 +26,7 @@ from sidecar.adapters.index_rows import (
     check_query,
     check_rows,
 )
+from sidecar.adapters.thread_priority import give_way
 from sidecar.ports import Embedding, KeyMask, Keys
 
 log = logging.getLogger(__name__)
@@ -185,7 +184,7 @@ class LayeredVectorIndex:
     # --- on the worker's thread ---
 
     def _work(self) -> None:
-        _step_back()
+        give_way(_NICENESS)
         self._use_one_thread()
         try:
             while True:
@@ -284,10 +283,3 @@ def _portions(row_keys: Keys) -> Iterator[tuple[int, int]]:
             end += 1
         yield start, end
         start = end
-
-
-def _step_back() -> None:
-    """Let everybody else go first, where the system schedules threads by themselves."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
