@@ -1,5 +1,7 @@
 """The index of large stores: its graph finds what an exact search finds, and forgets, moves and is kept as well."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -235,3 +237,22 @@ def test_graph_in_doubt_is_refused(tmp_path: Path, damage: str) -> None:
     assert load_graph(tmp_path / "vectors.graph", fingerprint_id="other@1", dim=DIM) is None
     DAMAGES[damage](tmp_path)
     assert load_graph(tmp_path / "vectors.graph", fingerprint_id=MODEL, dim=DIM) is None
+
+
+ENDING_WHILE_BUILDING = """
+import numpy as np
+from sidecar.adapters.faiss.layered import LayeredVectorIndex
+rows = np.random.default_rng(0).standard_normal((30_000, 64)).astype(np.float32)
+rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+index = LayeredVectorIndex(64)
+index.upsert(np.arange(30_000), rows)
+print(index.graph_size)
+"""
+
+
+def test_process_ends_well_while_a_graph_is_built() -> None:
+    """A thread inside FAISS when the interpreter ends would abort the process, which looks like a crash."""
+    run = subprocess.run(
+        [sys.executable, "-c", ENDING_WHILE_BUILDING], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "0\n", "")

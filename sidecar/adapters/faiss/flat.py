@@ -145,10 +145,19 @@ class FaissVectorIndex:
 
     def _similarities(self, query: Embedding, keys: list[int]) -> list[float | None]:
         """Return the best cosine of each key's rows, which lie next to each other."""
+        count = self._table.ntotal
+        firsts = np.fromiter((self._first_row.get(key, -1) for key in keys), np.int64, len(keys))
+        positions = firsts[firsts >= 0]
+        after = np.minimum(positions + 1, count - 1)
+        if not np.any((self._key_of_row[after] == self._key_of_row[positions]) & (after > positions)):
+            # Hardly any text has a second window.
+            found = iter((self._rows().take(positions, axis=0) @ query).tolist())
+            return [round(next(found), COSINE_DIGITS) if first >= 0 else None for first in firsts.tolist()]
+        return self._best_of_windows(query, keys)
+
+    def _best_of_windows(self, query: Embedding, keys: list[int]) -> list[float | None]:
         spans = [self._rows_of(key) for key in keys]
         positions = np.array([row for span in spans for row in span], np.int64)
-        if not len(positions):
-            return [None] * len(keys)
         cosines = self._rows().take(positions, axis=0) @ query
         lengths = [len(span) for span in spans if span]
         starts = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)

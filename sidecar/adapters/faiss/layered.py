@@ -34,7 +34,8 @@ log = logging.getLogger(__name__)
 GRAPH_FROM: Final = 20_000
 """An exact search of so many rows takes 1.5 ms; the graph takes half of that at any size."""
 FRESH_LIMIT: Final = 4_000
-_PORTION: Final = 1_024
+_PORTION: Final = 256
+"""The end of the process waits for so many rows at most: a third of a second at a million."""
 _ROWS_PER_LOCK: Final = 8
 """Searches wait for so many rows at most: 5 to 20 ms at a million."""
 _REST_SHARE: Final = 0.5
@@ -169,7 +170,8 @@ class LayeredVectorIndex:
     def _consider(self) -> None:
         """Start the worker if there is work and none runs. Called by writers."""
         if self._worker is None and (self._wants_graph() or self._wants_moving()):
-            self._worker = threading.Thread(target=self._work, name="index-graph", daemon=True)
+            self._worker = threading.Thread(target=self._work, name="index-graph")
+            # Not a daemon: one that is inside FAISS when the interpreter ends takes the process down with an abort.
             self._worker.start()
 
     def _wants_graph(self) -> bool:
@@ -178,25 +180,30 @@ class LayeredVectorIndex:
             return len(self._fresh) >= self._graph_from
         return graph.dead_count > max(_DEAD_SHARE * graph.row_count, self._fresh_limit)
 
-    def _wants_moving(self) -> bool:
-        return self._graph is not None and len(self._fresh) >= self._fresh_limit
+    def _wants_moving(self, *, is_begun: bool = False) -> bool:
+        # Once begun, all are moved: otherwise the next write would start a thread again.
+        return self._graph is not None and len(self._fresh) >= (1 if is_begun else self._fresh_limit)
 
     # --- on the worker's thread ---
 
     def _work(self) -> None:
         give_way(_NICENESS)
         self._use_one_thread()
+        is_begun = False
         try:
             while True:
                 with self._changing:
-                    wants_graph, wants_moving = self._wants_graph(), self._wants_moving()
+                    wants_graph, wants_moving = self._wants_graph(), self._wants_moving(is_begun=is_begun)
                     if not wants_graph and not wants_moving:
                         self._worker = None
                         return
+                if _is_ending():
+                    return
                 if wants_graph:
                     self._build()
                 else:
                     self._move_portion()
+                is_begun = True
         except Exception:
             # Searches go on, exact and slower; the next start tries again. Whoever reads the log must see it.
             log.exception("the graph of near vectors could not be built")
@@ -213,6 +220,8 @@ class LayeredVectorIndex:
                 row_keys, rows = self._rows_of(wanted[start : start + _PORTION])
             if len(row_keys):
                 graph.append(row_keys, rows)
+            if _is_ending():
+                return
         with self._changing:
             # What changed meanwhile is in the fresh segment, or gone.
             graph.bury(np.fromiter(self._changed_since, np.int64, len(self._changed_since)))
@@ -232,6 +241,8 @@ class LayeredVectorIndex:
             self._changed_since.clear()
             row_keys, rows = self._fresh.rows_of(self._fresh.keys()[:_PORTION])
         for start, end in _portions(row_keys):
+            if _is_ending():
+                return
             began = time.monotonic()
             with self._changing:
                 graph, keys = self._graph, row_keys[start:end]
@@ -283,3 +294,8 @@ def _portions(row_keys: Keys) -> Iterator[tuple[int, int]]:
             end += 1
         yield start, end
         start = end
+
+
+def _is_ending() -> bool:
+    """Tell whether the process waits for this thread: then the work is left to the next start."""
+    return not threading.main_thread().is_alive()
