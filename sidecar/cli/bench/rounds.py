@@ -29,6 +29,9 @@ RESULTS: Final = 5
 _CANDIDATES: Final = 100
 _READY_S: Final = 120.0
 _POLL_S: Final = 0.01
+_REST_S: Final = 3_600.0
+_REST_LOOK_S: Final = 0.5
+_REST_PERCENT: Final = 5.0
 
 _BATCH: Final = 32
 
@@ -145,6 +148,19 @@ def wait_until_embedded(sidecar: Sidecar) -> None:
     """Return when nothing waits to be embedded."""
     while not sidecar.wait_for_index(admin.WaitForIndexRequest()).done:
         continue
+
+
+def wait_until_at_rest(sidecar: Sidecar) -> None:
+    """Return when the sidecar does nothing any more: building the graph of a large store goes on after it is ready.
+
+    Raises:
+        TimeoutError: It still works after an hour.
+    """
+    process = psutil.Process(sidecar.get_status(admin.GetStatusRequest()).pid)
+    for _ in range(int(_REST_S / _REST_LOOK_S)):
+        if process.cpu_percent(interval=_REST_LOOK_S) < _REST_PERCENT:
+            return
+    raise TimeoutError(f"the sidecar is still at work after {_REST_S:g} s")
 
 
 def resident_mb(sidecar: Sidecar) -> float:

@@ -120,6 +120,7 @@ def _measure_size(
     label = f"at {size:,}"
     with _sidecar(home) as sidecar:
         progress.step(f"{size:,} memories: recall")
+        rounds.wait_until_at_rest(sidecar)
         new = rounds.recall_new_queries(sidecar, corpus.queries(_QUERIES, seed=size))
         known = rounds.recall_known_query(sidecar)
         resident = rounds.resident_mb(sidecar)
