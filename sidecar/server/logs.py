@@ -88,7 +88,8 @@ class _PrivateRotatingFile(logging.handlers.RotatingFileHandler):
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: ARG002, N802 - the base class's names
         """Tell whether the file is full. The base class formats each line a second time and asks for the path twice."""
-        return os.fstat(self.stream.fileno()).st_size >= self.maxBytes
+        # Without a stream the file is being opened by this very record.
+        return self.stream is not None and os.fstat(self.stream.fileno()).st_size >= self.maxBytes
 
     def _open(self) -> TextIOWrapper:
         return TextIOWrapper(os.fdopen(open_private_log(Path(self.baseFilename)), "ab"), encoding="utf-8")
