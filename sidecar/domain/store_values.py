@@ -117,12 +117,14 @@ class RankFields:
 
     Attributes:
         reinforcement: Its multiplier; 1 without evidence.
+        is_standing_rule: Whether it is delivered elsewhere as a standing rule.
     """
 
     memory_type: MemoryType
     created_at: datetime
     provenance: Provenance
     reinforcement: float
+    is_standing_rule: bool = False
 
 
 @dataclass(frozen=True, slots=True)

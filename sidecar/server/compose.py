@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import grpc.aio
@@ -11,11 +12,12 @@ import grpc.aio
 from sidecar.adapters.embedders.child_process import PythonCommand
 from sidecar.adapters.embedders.lazy import SharedLoad
 from sidecar.adapters.embedders.minilm_onnx import OnnxMiniLmEmbedder
-from sidecar.adapters.faiss.flat import FaissVectorIndex
+from sidecar.adapters.faiss.layered import LayeredVectorIndex
 from sidecar.adapters.faiss.snapshots import FaissSnapshots
 from sidecar.adapters.redaction import SecretRedactor
 from sidecar.adapters.sqlite.store import SqliteStore
 from sidecar.adapters.system_clock import SystemClock
+from sidecar.adapters.thread_priority import give_way
 from sidecar.client.endpoint import DataFolder
 from sidecar.client.isolation import isolated_environment, isolated_python
 from sidecar.config import Settings, client_environment
@@ -53,6 +55,9 @@ from sidecar.use_cases.semantic_index import SemanticIndex
 _WATCHER_LOG: Final = "watcher.log"
 # Its clients lose their connection at every stop, and gRPC would fill the watcher's log with that.
 _QUIET_GRPC: Final = {"GRPC_VERBOSITY": "ERROR"}
+
+# A third of the processor when somebody else wants it too: a call that is waited for goes before the queue.
+_EMBEDDING_NICENESS: Final = 5
 
 
 class SidecarApplication:
@@ -197,9 +202,10 @@ class SidecarApplication:
             store=store,
             load_embedder=model.run,
             abort_load=model.abort,
-            new_index=FaissVectorIndex,
+            new_index=LayeredVectorIndex,
             snapshots=FaissSnapshots(self._folder.index_folder) if settings.index_snapshot else None,
             cache_size=settings.query_cache_size,
+            prepare_batch_thread=partial(give_way, _EMBEDDING_NICENESS),
         )
 
     def _refine_links(self, parts: Parts, model: LanguageModel) -> RefineLinks:

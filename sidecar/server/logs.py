@@ -30,6 +30,10 @@ _LOUD_LIBRARIES: Final = ("grpc", "asyncio")
 """They log a traceback for each malformed message or broken connection; a stranger could fill the disk."""
 
 
+# Made once: `json.dumps` makes an encoder for each call that names a default.
+_encode: Final = json.JSONEncoder(default=str).encode
+
+
 class JsonLines(logging.Formatter):
     """Formats a record as one JSON object: time (UTC), level, logger, message, and the record's extra fields."""
 
@@ -47,7 +51,7 @@ class JsonLines(logging.Formatter):
             fields["suppressed"] = suppressed
         if record.exc_info and record.exc_info[1] is not None:
             fields["error"] = _described(record.exc_info[1], with_frames=not _is_loud(record))
-        return json.dumps(fields, default=str)
+        return _encode(fields)
 
 
 class RepeatLimit(logging.Filter):
@@ -81,6 +85,11 @@ class RepeatLimit(logging.Filter):
 
 class _PrivateRotatingFile(logging.handlers.RotatingFileHandler):
     """A rotating log that nobody else can read, and that follows no link."""
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: ARG002, N802 - the base class's names
+        """Tell whether the file is full. The base class formats each line a second time and asks for the path twice."""
+        # Without a stream the file is being opened by this very record.
+        return self.stream is not None and os.fstat(self.stream.fileno()).st_size >= self.maxBytes
 
     def _open(self) -> TextIOWrapper:
         return TextIOWrapper(os.fdopen(open_private_log(Path(self.baseFilename)), "ab"), encoding="utf-8")

@@ -13,13 +13,14 @@ import numpy as np
 from sidecar.domain.memory import MemoryState, MemoryType
 from sidecar.domain.recall import MemoryFilter
 from sidecar.domain.store_values import CatalogRow
-from sidecar.ports import KeyMask
+from sidecar.ports import KeyMask, Keys
 
 _STATES: Final = tuple(MemoryState)
 _TYPES: Final = tuple(MemoryType)
 _ABSENT: Final = -1
 _INITIAL_ROWS: Final = 1024
 _CACHED_MASKS: Final = 16
+_LONGEST_LOG: Final = 4_096
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -28,7 +29,9 @@ class MemoryCatalog:
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
-        self._masks: dict[MemoryFilter, KeyMask] = {}
+        # With how much of the log each has seen: a mask of a million rows is brought up to date, not made anew.
+        self._masks: dict[MemoryFilter, tuple[KeyMask, int]] = {}
+        self._log: list[int] = []
         self._size = 0
         self._owner = np.full(_INITIAL_ROWS, _ABSENT, dtype=np.int32)
         self._namespace = np.full(_INITIAL_ROWS, _ABSENT, dtype=np.int32)
@@ -47,24 +50,32 @@ class MemoryCatalog:
             self._state[row.key] = _STATES.index(row.state)
             self._importance[row.key] = row.importance
             self._created[row.key] = int(row.created_at.timestamp() * _MICROSECONDS)
-        self._masks.clear()
+            self._log.append(row.key)
+        self._shorten_log()
 
     def remove(self, keys: Sequence[int]) -> None:
         """Forget purged rows."""
         for key in keys:
             if key < self._size:
                 self._owner[key] = _ABSENT
-        self._masks.clear()
+                self._log.append(key)
+        self._shorten_log()
 
     def mask(self, selection: MemoryFilter) -> KeyMask:
         """Return which keys a filter covers."""
-        cached = self._masks.get(selection)
-        if cached is not None:
+        cached, seen = self._masks.get(selection, (None, 0))
+        if cached is not None and seen == len(self._log):
             return cached
-        if len(self._masks) >= _CACHED_MASKS:
+        if cached is None:
+            mask = self._covered(selection, slice(0, self._size))
+        else:
+            mask = np.zeros(self._size, np.bool_)
+            mask[: len(cached)] = cached
+            changed = np.unique(np.array(self._log[seen:], np.int64))
+            mask[changed] = self._covered(selection, changed)
+        if len(self._masks) >= _CACHED_MASKS and selection not in self._masks:
             self._masks.clear()
-        mask = self._build_mask(selection)
-        self._masks[selection] = mask
+        self._masks[selection] = mask, len(self._log)
         return mask
 
     def type_of(self, key: int) -> MemoryType:
@@ -75,8 +86,13 @@ class MemoryCatalog:
         """Return when the memory was created, in microseconds since 1970 UTC."""
         return int(self._created[key])
 
-    def _build_mask(self, selection: MemoryFilter) -> KeyMask:
-        rows = slice(0, self._size)
+    def _shorten_log(self) -> None:
+        if len(self._log) > _LONGEST_LOG:
+            self._log.clear()
+            self._masks.clear()
+
+    def _covered(self, selection: MemoryFilter, rows: slice | Keys) -> KeyMask:
+        """Return which of these rows a filter covers."""
         mask: KeyMask = self._owner[rows] == self._codes.get(selection.owner, _ABSENT - 1)
         if not selection.scope.covers_everything:
             codes = [self._codes.get(name, _ABSENT - 1) for name in selection.scope.names]

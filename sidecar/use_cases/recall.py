@@ -89,14 +89,6 @@ class RecallQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class _RankTerms:
-    """What holds for all candidates of one recall."""
-
-    standing_rules: frozenset[int]
-    is_reinforced: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Ranked:
     """What a recall came to. `candidates`: the best ones, also those beyond what was asked for."""
 
@@ -218,19 +210,24 @@ class Recall:
         self, candidates: Sequence[Candidate], selection: MemoryFilter, limit: int, *, is_reinforced: bool
     ) -> _Ranked:
         """Return the best by score. Every candidate is ranked: evidence of use may lift one from far down."""
+        if not candidates:
+            return _Ranked(memories=(), candidates=(), is_reinforced=is_reinforced)
         now = self._clock.now()
-        keys = [candidate.key for candidate in candidates]
-        fields, standing_rules = await asyncio.gather(self._store.rank_fields(keys), self._standing_rules(keys))
-        terms = _RankTerms(standing_rules, is_reinforced=is_reinforced)
-        parts = {c.key: self._parts(c, fields[c.key], now, terms) for c in candidates if c.key in fields}
+        fields = await self._store.rank_fields([candidate.key for candidate in candidates])
+        parts = {
+            c.key: self._parts(c, fields[c.key], now, is_reinforced=is_reinforced)
+            for c in candidates
+            if c.key in fields
+        }
         # Equal scores newest first: keys are given out in order.
         best = sorted(parts, key=lambda key: (-parts[key].score, -key))
         # A few more than asked, in case one changed since the catalog's mask was made.
-        memories = await self._store.fetch(best[: limit + _SPARE], selection)
-        chosen = memories[:limit]
-        disputed = await self._disputed([memory.key for memory in chosen])
+        likely = best[: limit + _SPARE]
+        memories, disputed = await asyncio.gather(self._store.fetch(likely, selection), self._disputed(likely))
         return _Ranked(
-            memories=tuple(RecalledMemory(memory, parts[memory.key], memory.key in disputed) for memory in chosen),
+            memories=tuple(
+                RecalledMemory(memory, parts[memory.key], memory.key in disputed) for memory in memories[:limit]
+            ),
             candidates=tuple(_ranked_candidate(key, parts[key]) for key in best[:KEPT_CANDIDATES]),
             is_reinforced=is_reinforced,
         )
@@ -238,18 +235,14 @@ class Recall:
     async def _disputed(self, keys: Sequence[int]) -> frozenset[int]:
         return await self._validation.disputed_keys(keys) if self._validation is not None and keys else frozenset()
 
-    async def _standing_rules(self, keys: Sequence[int]) -> frozenset[int]:
-        return await self._validation.standing_rule_keys(keys) if self._validation is not None and keys else frozenset()
-
-    def _parts(self, candidate: Candidate, fields: RankFields, now: datetime, terms: _RankTerms) -> ScoreParts:
+    def _parts(self, candidate: Candidate, fields: RankFields, now: datetime, *, is_reinforced: bool) -> ScoreParts:
         policy = self._policy
-        is_standing_rule = candidate.key in terms.standing_rules
         reinforcement = (
             applied(fields.reinforcement, similarity=candidate.similarity, word_share=candidate.word_share)
-            if terms.is_reinforced
+            if is_reinforced
             else NEUTRAL
         )
-        standing_weight = policy.standing_rule_weight if is_standing_rule else 1.0
+        standing_weight = policy.standing_rule_weight if fields.is_standing_rule else 1.0
         return ScoreParts(
             similarity=candidate.similarity,
             word_score=candidate.word_share,

@@ -66,6 +66,7 @@ class SemanticIndex:
         snapshots: IndexSnapshots | None,
         cache_size: int,
         abort_load: Callable[[], None] | None = None,
+        prepare_batch_thread: Callable[[], None] | None = None,
     ) -> None:
         """Take what is needed; nothing is loaded before `load`.
 
@@ -74,6 +75,7 @@ class SemanticIndex:
             new_index: Makes an empty index of a dimension.
             cache_size: Embedded queries that are kept.
             abort_load: Makes a `load_embedder` that runs fail soon; None if it takes no longer than a stop may.
+            prepare_batch_thread: Called once on the thread that embeds documents, such as to lower its priority.
         """
         self._store = store
         self._load_embedder = load_embedder
@@ -87,7 +89,7 @@ class SemanticIndex:
         self._is_aborted = False
         # Two pools: a batch of documents must never stand before a query.
         self._query_pool = ThreadPoolExecutor(2, thread_name_prefix="recall")
-        self._batch_pool = ThreadPoolExecutor(1, thread_name_prefix="embed")
+        self._batch_pool = ThreadPoolExecutor(1, thread_name_prefix="embed", initializer=prepare_batch_thread)
         self.status = SemanticStatus(counters=self._upkeep.counters)
         self.loaded = asyncio.Event()
 

@@ -11,12 +11,17 @@ import pytest
 
 from sidecar.adapters.brute_force import BruteForceVectorIndex
 from sidecar.adapters.faiss.flat import FaissVectorIndex
+from sidecar.adapters.faiss.layered import LayeredVectorIndex
 from sidecar.errors import IndexRowError
 from sidecar.ports import Embedding, KeyMask, Keys, VectorIndex
 
 DIM = 16
 THREAD_TEST_S = 2.0
-INDEXES: dict[str, Callable[[int], VectorIndex]] = {"brute-force": BruteForceVectorIndex, "faiss": FaissVectorIndex}
+INDEXES: dict[str, Callable[[int], VectorIndex]] = {
+    "brute-force": BruteForceVectorIndex,
+    "faiss": FaissVectorIndex,
+    "layered": LayeredVectorIndex,
+}
 
 
 @pytest.fixture(params=list(INDEXES))
@@ -227,6 +232,7 @@ CHECKS_WITHOUT_ASSERT = """
 import numpy as np
 from sidecar.adapters.brute_force import BruteForceVectorIndex
 from sidecar.adapters.faiss.flat import FaissVectorIndex
+from sidecar.adapters.faiss.layered import LayeredVectorIndex
 from sidecar.errors import IndexRowError
 refused = 0
 for make in (BruteForceVectorIndex, FaissVectorIndex):

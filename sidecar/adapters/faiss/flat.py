@@ -99,6 +99,14 @@ class FaissVectorIndex:
             found = np.fromiter(self._first_row, np.int64, len(self._first_row))
         return np.sort(found)
 
+    def rows_of(self, keys: Keys) -> tuple[Keys, Embedding]:
+        """Return a copy of the rows of those keys that are here: `(n,)` keys and `(n, dim)` float32."""
+        with self._lock.reading():
+            positions = np.array([row for key in keys.tolist() for row in self._rows_of(key)], np.int64)
+            if not len(positions):
+                return positions, np.empty((0, self._dim), np.float32)
+            return self._key_of_row[positions], self._rows().take(positions, axis=0)
+
     def export_rows(self) -> IndexRows:
         """Return a copy of every row, taken at one moment; writers wait meanwhile."""
         with self._lock.reading():
@@ -112,7 +120,8 @@ class FaissVectorIndex:
         if allowed is not None:
             is_candidate = rows_allowed(row_keys, allowed)
             candidate_count = int(np.count_nonzero(is_candidate))
-            selector = _row_selector(is_candidate)
+            # A selector costs a small store more than the search itself.
+            selector = _row_selector(is_candidate) if candidate_count < len(row_keys) else None
         # One more than asked tells whether the cut goes through a run of equal cosines.
         row_limit = limit + 1
         while True:
@@ -136,22 +145,37 @@ class FaissVectorIndex:
 
     def _similarities(self, query: Embedding, keys: list[int]) -> list[float | None]:
         """Return the best cosine of each key's rows, which lie next to each other."""
+        count = self._table.ntotal
+        firsts = np.fromiter((self._first_row.get(key, -1) for key in keys), np.int64, len(keys))
+        positions = firsts[firsts >= 0]
+        after = np.minimum(positions + 1, count - 1)
+        if not np.any((self._key_of_row[after] == self._key_of_row[positions]) & (after > positions)):
+            # Hardly any text has a second window.
+            found = iter((self._rows().take(positions, axis=0) @ query).tolist())
+            return [round(next(found), COSINE_DIGITS) if first >= 0 else None for first in firsts.tolist()]
+        return self._best_of_windows(query, keys)
+
+    def _best_of_windows(self, query: Embedding, keys: list[int]) -> list[float | None]:
         spans = [self._rows_of(key) for key in keys]
         positions = np.array([row for span in spans for row in span], np.int64)
-        if not len(positions):
-            return [None] * len(keys)
-        cosines = self._table.reconstruct_batch(positions) @ query
+        cosines = self._rows().take(positions, axis=0) @ query
         lengths = [len(span) for span in spans if span]
         starts = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
         best = iter(np.maximum.reduceat(cosines, starts).tolist())
         return [round(next(best), COSINE_DIGITS) if span else None for span in spans]
 
+    def _rows(self) -> Embedding:
+        """Return FAISS's own memory, not a copy: only for use under the lock."""
+        count = self._table.ntotal
+        rows: Embedding = faiss.rev_swig_ptr(self._table.get_xb(), count * self._dim).reshape(count, self._dim)
+        return rows
+
     def _rows_of(self, key: int) -> range:
         first = self._first_row.get(key)
         if first is None:
             return range(0)
-        end = first + 1
-        while end < self._table.ntotal and self._key_of_row[end] == key:
+        end, count = first + 1, self._table.ntotal
+        while end < count and self._key_of_row[end] == key:
             end += 1
         return range(first, end)
 

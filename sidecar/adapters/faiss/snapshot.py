@@ -98,11 +98,11 @@ def save_snapshot(path: Path, index: FaissVectorIndex, *, fingerprint_id: str) -
         path.parent.mkdir(mode=0o700, exist_ok=True)
         _write_snapshot(partial, rows, dim=index.dim, fingerprint_id=fingerprint_id)
         partial.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
-        raise _storage_error(path, error) from error
+        raise storage_error(path, error) from error
 
 
 def load_snapshot(path: Path, *, fingerprint_id: str, dim: int, max_bytes: int = MAX_SNAPSHOT_BYTES) -> SnapshotLoad:
@@ -138,9 +138,9 @@ def discard_snapshot(path: Path) -> None:
         path.unlink(missing_ok=True)
         _partial(path).unlink(missing_ok=True)
         if path.parent.is_dir():
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
     except OSError as error:
-        raise _storage_error(path, error) from error
+        raise storage_error(path, error) from error
 
 
 def discard_partial(path: Path) -> None:
@@ -187,7 +187,23 @@ def _write_all(file: BinaryIO, content: memoryview) -> None:
         content = content[written:]
 
 
-def _sync_folder(folder: Path) -> None:
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading, unbuffered; a link, a pipe or a device is refused.
+
+    Raises:
+        OSError: It cannot be opened or is no regular file.
+    """
+    # O_NONBLOCK: opening a FIFO that someone put there must not hang.
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return os.fdopen(descriptor, "rb", buffering=0)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make what was renamed or removed in a folder survive a power cut."""
     if os.name == "nt":
         # Windows opens no folders; NTFS journals the rename itself.
         return
@@ -199,13 +215,8 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _load(path: Path, *, fingerprint_id: str, dim: int, max_bytes: int) -> SnapshotLoad:
-    # O_NONBLOCK: opening a FIFO that someone put there must not hang.
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
+    with open_regular(path) as file:
         status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise _RefusedError(SnapshotRefusal.UNREADABLE)
         if status.st_size > max_bytes:
             raise _RefusedError(SnapshotRefusal.TOO_LARGE)
         manifest, payload_start = _read_manifest(file)
@@ -284,7 +295,8 @@ def _digest(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
 
 
-def _storage_error(path: Path, error: OSError) -> StorageError:
+def storage_error(path: Path, error: OSError) -> StorageError:
+    """Return our error for what the system said of an index file."""
     if error.errno in _FULL:
         return StorageFullError(str(path))
     if error.errno in _READ_ONLY:

@@ -98,6 +98,7 @@ class InMemoryStore(
                 created_at=memory.created_at,
                 provenance=memory.provenance,
                 reinforcement=multipliers.get((memory.owner, memory.id), NEUTRAL),
+                is_standing_rule=key in self._tables.standing_rules,
             )
             for key, memory in memories.items()
         }

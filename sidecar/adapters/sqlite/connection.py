@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,8 @@ BUSY_TIMEOUT_MS: Final = 5_000
 CACHE_KIB: Final = 16 * 1024
 STATEMENTS_CACHED: Final = 200
 FILE_MODE: Final = 0o600
+_SHORTEST_KEY_LIST: Final = 16
+_NO_KEY: Final = -1
 
 STORAGE_FAULTS: Final = (
     apsw.BusyError,
@@ -117,6 +119,16 @@ def fetch_value(connection: apsw.Connection, sql: str, arguments: Iterable[Value
 def placeholders(count: int) -> str:
     """Return `?, ?, ...` for an IN list."""
     return ", ".join("?" * count)
+
+
+def key_list(keys: Sequence[int]) -> tuple[str, list[Value]]:
+    """Return place holders for an IN list of keys, and what to bind to them.
+
+    Filled up to one of a few lengths with a key that no row has: a statement of a new length is compiled anew, which
+    takes as long as running it.
+    """
+    length = max(_SHORTEST_KEY_LIST, 1 << max(len(keys) - 1, 0).bit_length())
+    return placeholders(length), [*(int(key) for key in keys), *[_NO_KEY] * (length - len(keys))]
 
 
 def storage_error(error: Exception, path: Path, *, system_errno: int = 0) -> StorageError:

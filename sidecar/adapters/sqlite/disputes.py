@@ -8,7 +8,7 @@ from typing import Final
 import apsw
 
 from sidecar.adapters.sqlite import graph, reading
-from sidecar.adapters.sqlite.connection import Row, Value, fetch_all, fetch_one, placeholders
+from sidecar.adapters.sqlite.connection import Row, Value, fetch_all, fetch_one, key_list
 from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.usage import SqliteConfirmationRows
 from sidecar.adapters.sqlite.values import from_us, to_us
@@ -19,7 +19,7 @@ from sidecar.domain.memory import Relation
 from sidecar.domain.store_values import CatalogRow, Forgetting
 from sidecar.errors import DisputeNotFoundError, DisputeResolvedError
 
-_AT_ONCE: Final = 500
+_AT_ONCE: Final = 512
 _DISPUTES: Final = (
     "SELECT d.id, d.uid, m.id, d.reason, d.evidence, d.client, d.session, d.at, d.resolution, d.successor_id, "
     "d.resolved_at FROM disputes d JOIN memories m ON m.key = d.key "
@@ -146,8 +146,8 @@ def standing_rule_keys(connection: apsw.Connection, keys: Sequence[int]) -> froz
 def _keys_in(connection: apsw.Connection, sql: str, keys: Sequence[int]) -> frozenset[int]:
     found: set[int] = set()
     for start in range(0, len(keys), _AT_ONCE):
-        asked = [int(key) for key in keys[start : start + _AT_ONCE]]
-        found.update(row[0] for row in fetch_all(connection, sql.format(placeholders(len(asked))), asked))
+        listed, asked = key_list(keys[start : start + _AT_ONCE])
+        found.update(row[0] for row in fetch_all(connection, sql.format(listed), asked))
     return frozenset(found)
 
 

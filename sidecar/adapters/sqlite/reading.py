@@ -7,7 +7,7 @@ from typing import Final
 import apsw
 
 from sidecar.adapters.page_cursor import PageCursor, decode_cursor, encode_cursor
-from sidecar.adapters.sqlite.connection import Value, fetch_all, fetch_one, fetch_value, placeholders
+from sidecar.adapters.sqlite.connection import Value, fetch_all, fetch_one, fetch_value, key_list, placeholders
 from sidecar.adapters.sqlite.values import (
     CATALOG_COLUMNS,
     MEMORY_COLUMNS,
@@ -25,7 +25,7 @@ from sidecar.domain.reinforcement import NEUTRAL
 from sidecar.domain.store_values import CatalogRow, Edge, MemoryCounts, OrderBy, Page, RankFields
 from sidecar.errors import MemoryNotFoundError
 
-_AT_ONCE: Final = 500
+_AT_ONCE: Final = 512
 
 _ORDER_COLUMNS: Final = {
     OrderBy.CREATED_AT: "m.created_at",
@@ -62,10 +62,10 @@ def fetch(connection: apsw.Connection, keys: Sequence[int], selection: MemoryFil
     condition, arguments = selection_clause(selection)
     found: dict[int, Memory] = {}
     for start in range(0, len(keys), _AT_ONCE):
-        asked = [int(key) for key in keys[start : start + _AT_ONCE]]
+        listed, asked = key_list(keys[start : start + _AT_ONCE])
         rows = fetch_all(
             connection,
-            f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.key IN ({placeholders(len(asked))}) AND {condition}",
+            f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.key IN ({listed}) AND {condition}",
             [*asked, *arguments],
         )
         found.update((row[0], memory_from_row(row)) for row in rows)
@@ -73,21 +73,24 @@ def fetch(connection: apsw.Connection, keys: Sequence[int], selection: MemoryFil
 
 
 def rank_fields(connection: apsw.Connection, keys: Sequence[int]) -> dict[int, RankFields]:
-    """See `MemoryStore.rank_fields`; reads the filter's index and the few multipliers there are, no memory's row."""
+    """See `MemoryStore.rank_fields`; reads the filter's index and two small tables, no memory's row."""
     found: dict[int, RankFields] = {}
     for start in range(0, len(keys), _AT_ONCE):
-        asked = [int(key) for key in keys[start : start + _AT_ONCE]]
+        listed, asked = key_list(keys[start : start + _AT_ONCE])
         rows = fetch_all(
             connection,
-            "SELECT m.key, m.type, m.created_at, m.provenance, x.value "
+            "SELECT m.key, m.type, m.created_at, m.provenance, x.value, s.key IS NOT NULL "
             "FROM memories m INDEXED BY memories_filter LEFT JOIN multipliers x ON x.key = m.key "
-            f"WHERE m.key IN ({placeholders(len(asked))})",
+            "LEFT JOIN standing_rules s ON s.key = m.key "
+            f"WHERE m.key IN ({listed})",
             asked,
         )
-        for key, memory_type, created_at, provenance, value in rows:
+        for key, memory_type, created_at, provenance, value, is_standing in rows:
             factor = NEUTRAL if value is None else value
             # By position: names cost a quarter more, two hundred times for each recall.
-            found[key] = RankFields(MEMORY_TYPES[memory_type], from_us(created_at), PROVENANCES[provenance], factor)
+            found[key] = RankFields(
+                MEMORY_TYPES[memory_type], from_us(created_at), PROVENANCES[provenance], factor, bool(is_standing)
+            )
     return found
 
 
@@ -157,8 +160,8 @@ def count(connection: apsw.Connection, selection: MemoryFilter) -> MemoryCounts:
 
 
 def catalog(connection: apsw.Connection) -> list[CatalogRow]:
-    """See `MemoryStore.catalog`; ordered by key."""
-    rows = connection.execute(f"SELECT {CATALOG_COLUMNS} FROM memories m ORDER BY m.key")
+    """See `MemoryStore.catalog`; ordered by key, and read from the filter's index, without the texts."""
+    rows = connection.execute(f"SELECT {CATALOG_COLUMNS} FROM memories m INDEXED BY memories_filter ORDER BY m.key")
     return [catalog_from_row(row) for row in rows]
 
 

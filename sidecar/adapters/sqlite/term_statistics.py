@@ -58,7 +58,8 @@ class TermStatistics:
     def load(self, connection: apsw.Connection, *, is_stopped: Callable[[], bool]) -> None:
         """Add what the transaction of this connection sees; changes made since then may be in already."""
         hashes, counts = np.empty(0, np.uint64), np.empty(0, np.int64)
-        memory_count = total_length = 0
+        memory_count = total_length = pending_terms = 0
+        pending: list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]] = []
         cursor = connection.execute("SELECT length, terms FROM memory_words")
         while rows := [row for _, row in zip(range(_ROWS_AT_ONCE), cursor, strict=False)]:
             if is_stopped():
@@ -67,7 +68,13 @@ class TermStatistics:
             total_length += sum(row[0] for row in rows)
             packed = np.frombuffer(b"".join(row[1] for row in rows), "<u8")
             found, times = np.unique(packed >> COUNT_BITS, return_counts=True)
-            hashes, counts = _merged(hashes, counts, found, times)
+            pending.append((found, times))
+            pending_terms += len(found)
+            # Only once there is as much to add as there is: each merge goes through all of it.
+            if pending_terms > len(hashes):
+                hashes, counts = _merged(hashes, counts, *_joined(pending))
+                pending, pending_terms = [], 0
+        hashes, counts = _merged(hashes, counts, *_joined(pending))
         with self._lock:
             self._hashes, self._counts = _merged(self._hashes, self._counts, hashes, counts)
             self._memory_count += memory_count
@@ -171,16 +178,30 @@ class StatisticsLoading:
             self._connection.close(force=True)
 
 
+def _joined(
+    tables: Sequence[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]],
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """Return tables one behind the other."""
+    if not tables:
+        return np.empty(0, np.uint64), np.empty(0, np.int64)
+    return np.concatenate([terms for terms, _ in tables]), np.concatenate([counts for _, counts in tables])
+
+
 def _merged(
     hashes: npt.NDArray[np.uint64],
     counts: npt.NDArray[np.int64],
     more_hashes: npt.NDArray[np.uint64],
     more_counts: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """Return the sums of two sorted tables, without the terms that nobody holds any more."""
-    found, places = np.unique(np.concatenate((hashes, more_hashes)), return_inverse=True)
-    sums = np.zeros(len(found), np.int64)
-    np.add.at(sums, places, np.concatenate((counts, more_counts)))
+    """Return the sums of a sorted table and of more terms, sorted, without those that nobody holds any more."""
+    together = np.concatenate((hashes, more_hashes))
+    if not len(together):
+        return hashes, counts
+    order = np.argsort(together, kind="stable")
+    together = together[order]
+    starts = np.flatnonzero(np.concatenate(([True], together[1:] != together[:-1])))
+    found = together[starts]
+    sums = np.add.reduceat(np.concatenate((counts, more_counts))[order], starts)
     # A change may arrive before what it takes away from, so only true zeros go.
     kept = sums != 0
     return found[kept], sums[kept]

@@ -25,6 +25,7 @@ CATALOG_COLUMNS: Final = "m.key, m.owner, m.namespace, m.type, m.importance, m.s
 # A look-up costs a fifth of making an enumeration's member from its value; ranking does it for each candidate.
 MEMORY_TYPES: Final = {str(member): member for member in MemoryType}
 PROVENANCES: Final = {str(member): member for member in Provenance}
+_MEMORY_STATES: Final = {str(state): state for state in MemoryState}
 
 
 def to_us(at: datetime) -> int:
@@ -79,9 +80,9 @@ def catalog_from_row(row: Row) -> CatalogRow:
         key=row[0],
         owner=row[1],
         namespace=row[2],
-        type=MemoryType(row[3]),
+        type=MEMORY_TYPES[row[3]],
         importance=row[4],
-        state=MemoryState(row[5]),
+        state=_MEMORY_STATES[row[5]],
         created_at=from_us(row[6]),
     )
 

@@ -14,7 +14,7 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from sidecar.adapters.sqlite.connection import Row, Value, fetch_all, fetch_one, fetch_value, placeholders
+from sidecar.adapters.sqlite.connection import Row, Value, fetch_all, fetch_one, fetch_value, key_list
 from sidecar.adapters.sqlite.term_statistics import (
     COUNT_BITS,
     MAX_TERM_COUNT,
@@ -36,7 +36,7 @@ from sidecar.domain.word_selection import (
 )
 from sidecar.domain.words import K1, B, inverse_document_frequency, tokenise
 
-_KEYS_AT_ONCE: Final = 500
+_KEYS_AT_ONCE: Final = 512
 _LAST: Final = "\U0010ffff"
 _NO_KEY: Final = 0
 _NO_TERM: Final = "0"
@@ -131,12 +131,8 @@ def score_keys(
     """See `MemoryStore.word_scores`."""
     rows: list[Row] = []
     for start in range(0, len(keys), _KEYS_AT_ONCE):
-        asked = [int(key) for key in keys[start : start + _KEYS_AT_ONCE]]
-        rows += fetch_all(
-            connection,
-            f"SELECT key, length, terms FROM memory_words WHERE key IN ({placeholders(len(asked))})",
-            asked,
-        )
+        listed, asked = key_list(keys[start : start + _KEYS_AT_ONCE])
+        rows += fetch_all(connection, f"SELECT key, length, terms FROM memory_words WHERE key IN ({listed})", asked)
     found, scores = _score(rows, rarest_first(statistics.weigh(query.terms)), statistics.totals())
     return {int(key): float(score) for key, score in zip(found, scores, strict=True) if score > 0}
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import psutil
 
-from sidecar.adapters.faiss.flat import FaissVectorIndex
+from sidecar.adapters.faiss.layered import LayeredVectorIndex
 from sidecar.adapters.sqlite.store import SqliteStore
 from sidecar.adapters.system_clock import SystemClock
 from sidecar.api.v1 import admin_service_pb2 as admin
@@ -29,6 +29,9 @@ RESULTS: Final = 5
 _CANDIDATES: Final = 100
 _READY_S: Final = 120.0
 _POLL_S: Final = 0.01
+_REST_S: Final = 3_600.0
+_REST_LOOK_S: Final = 0.5
+_REST_PERCENT: Final = 5.0
 
 _BATCH: Final = 32
 
@@ -105,11 +108,13 @@ async def recall_parts(database: Path, embedder: Embedder, queries: list[str]) -
     """Time the two searches alone, on the same data with the same adapters."""
     store = SqliteStore.open(database, clock=SystemClock())
     try:
-        index = FaissVectorIndex(embedder.fingerprint.dim)
+        index = LayeredVectorIndex(embedder.fingerprint.dim)
         keys = await store.embedded_keys(embedder.fingerprint.id)
         for start in range(0, len(keys), 4096):
             rows = await store.embeddings(embedder.fingerprint.id, [int(k) for k in keys[start : start + 4096]])
             index.upsert(np.asarray([k for k, _ in rows], np.int64), np.concatenate([windows for _, windows in rows]))
+        # As in the sidecar, where a graph takes the place of a large exact segment after a while.
+        index.settle()
         vectors = [embedder.embed_query(query) for query in queries]
         searched = floors.timed(
             lambda number: index.search(vectors[number % len(vectors)], limit=_CANDIDATES), len(vectors)
@@ -143,6 +148,19 @@ def wait_until_embedded(sidecar: Sidecar) -> None:
     """Return when nothing waits to be embedded."""
     while not sidecar.wait_for_index(admin.WaitForIndexRequest()).done:
         continue
+
+
+def wait_until_at_rest(sidecar: Sidecar) -> None:
+    """Return when the sidecar does nothing any more: building the graph of a large store goes on after it is ready.
+
+    Raises:
+        TimeoutError: It still works after an hour.
+    """
+    process = psutil.Process(sidecar.get_status(admin.GetStatusRequest()).pid)
+    for _ in range(int(_REST_S / _REST_LOOK_S)):
+        if process.cpu_percent(interval=_REST_LOOK_S) < _REST_PERCENT:
+            return
+    raise TimeoutError(f"the sidecar is still at work after {_REST_S:g} s")
 
 
 def resident_mb(sidecar: Sidecar) -> float:

@@ -18,10 +18,10 @@ from sidecar.cli.bench.seed import seed
 from sidecar.client import DataFolder, Sidecar, stop
 
 DEFAULT_SIZES: Final = (1_000, 10_000, 100_000)
-_CALLERS: Final = 16
+_CALLERS: Final = (16, 64)
 _QUERIES: Final = 220
 _WRITES: Final = 320
-_TOGETHER: Final = 640
+_TOGETHER: Final = 1_280
 _EMBEDDED: Final = 256
 _WRITE_BUDGET: Final = 1.5
 _RECALL_BUDGET: Final = 1.3
@@ -41,7 +41,7 @@ class Progress(Protocol):
 
 def step_count(sizes: Sequence[int]) -> int:
     """Return how many steps a run takes."""
-    return 4 + 3 * len(sizes)
+    return 3 + len(_CALLERS) + 3 * len(sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,13 @@ def run_bench(sizes: Sequence[int], progress: Progress) -> Report:
     embedder = OnnxMiniLmEmbedder()
     with _folder() as folder:
         progress.step("the floors: one embedding, one empty call, one synced commit")
+        rpc = floors.rpc_floor(folder, [("grpc.enable_http_proxy", 0)], callers=max(_CALLERS))
         measured = Floors(
             embedding=floors.embedding_floor(embedder, corpus.queries(_QUERIES, seed=5)),
-            rpc=floors.rpc_floor(folder, [("grpc.enable_http_proxy", 0)]),
+            rpc=rpc.alone,
             commit=floors.commit_floor(folder),
         )
+        report.amounts.append(Amount(f"floor: empty RPC, {max(_CALLERS)} callers", rpc.rate, "calls/s"))
         report.figures += [
             Figure("floor: bare query embedding", measured.embedding),
             Figure("floor: empty RPC", measured.rpc),
@@ -95,11 +97,13 @@ def _measure_writes(home: Path, measured: Floors, report: Report, progress: Prog
             Figure("remember, acknowledged, 1 caller", alone, floor, "empty RPC + synced commit", _WRITE_BUDGET)
         )
         rounds.wait_until_embedded(sidecar)
-        progress.step(f"remember: {_TOGETHER} by {_CALLERS} callers")
-        texts = list(corpus.texts(_TOGETHER, seed=2))
-        together, rate = asyncio.run(rounds.remember_together(home, texts, _CALLERS))
-        report.figures.append(Figure(f"remember, acknowledged, {_CALLERS} callers", together))
-        report.amounts.append(Amount(f"remember, {_CALLERS} callers", rate, "acknowledged/s"))
+        for callers in _CALLERS:
+            progress.step(f"remember: {_TOGETHER} by {callers} callers")
+            texts = list(corpus.texts(_TOGETHER, seed=callers))
+            together, rate = asyncio.run(rounds.remember_together(home, texts, callers))
+            report.figures.append(Figure(f"remember, acknowledged, {callers} callers", together))
+            report.amounts.append(Amount(f"remember, {callers} callers", rate, "acknowledged/s"))
+            rounds.wait_until_embedded(sidecar)
 
 
 def _measure_size(
@@ -116,6 +120,7 @@ def _measure_size(
     label = f"at {size:,}"
     with _sidecar(home) as sidecar:
         progress.step(f"{size:,} memories: recall")
+        rounds.wait_until_at_rest(sidecar)
         new = rounds.recall_new_queries(sidecar, corpus.queries(_QUERIES, seed=size))
         known = rounds.recall_known_query(sidecar)
         resident = rounds.resident_mb(sidecar)
