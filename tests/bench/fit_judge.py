@@ -4,8 +4,9 @@ Run: python -m tests.bench.fit_judge [--write]
 
 Data: the development split of labelled transcripts beside the project (never copied into it). What is printed:
 
-- cross-validated by project, everything that is fitted (weights, ridge, calibration) anew in each fold;
-- one fifth of the projects, chosen by a hash, that no signal was tuned on: judged by a model of the rest.
+- cross-validated by project, everything that is fitted (weights, ridge) anew in each of five folds, five times over;
+- one fifth of the projects, chosen by a hash: judged by a model of the rest. Looked at several times since, so no
+  clean test any more; see docs/judge.md.
 
 `--write` fits on all of it and replaces the weights that ship with the package.
 """
@@ -30,16 +31,20 @@ from sidecar.domain.judging.scoring import Asked, Judged, by_kind, calibration_e
 from tests.bench.judge_fitting import Bools, Floats, fit_question, folds
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "usage" / "dev.jsonl"
-VERSION = "1"
-SPLITS = 3
+VERSION = "2"
+SPLITS = 5
 RESAMPLES = 1000
 COMMAND = "python -m tests.bench.fit_judge --write"
-AIMS = {
-    Asked.USED: (USED_THRESHOLD, 0.8),
-    Asked.RELEVANT: (RELEVANT_THRESHOLD, 1.0),
-    Asked.MISLED: (MISLED_THRESHOLD, 0.5),
+LINES = {
+    Asked.USED: (0.46, USED_THRESHOLD),
+    Asked.RELEVANT: (RELEVANT_THRESHOLD, RELEVANT_THRESHOLD),
+    Asked.MISLED: (0.5, MISLED_THRESHOLD),
 }
-"""Threshold of each question, and how its precision is weighed against its recall."""
+"""Raw and calibrated probability from which on the answer is yes.
+
+For the best F, a calibrated probability says yes from half of that F on: 0.4 for `used`, a little more for precision's
+sake. 0.44 to 0.48 differ by less than 0.01 in F.
+"""
 
 NO_MODEL = JudgeModel("none", *(Question(0.0, {}, ((0.0, 0.0), (1.0, 1.0))) for _ in range(3)))
 
@@ -69,7 +74,7 @@ class Examples:
 
 
 def is_held_out(project: str) -> bool:
-    """Tell whether a project was set aside before any signal was made."""
+    """Tell whether a project is among those set aside; they have been looked at since, see docs/judge.md."""
     return int(hashlib.sha256(f"judge-holdout:{project}".encode()).hexdigest(), 16) % 5 == 0
 
 
@@ -91,10 +96,10 @@ def fit_model(examples: Examples, *, version: str = VERSION) -> JudgeModel:
             examples.features,
             examples.answers(asked),
             examples.projects,
+            line=line,
             threshold=threshold,
-            beta=beta,
         )
-        for asked, (threshold, beta) in AIMS.items()
+        for asked, (line, threshold) in LINES.items()
     }
     return JudgeModel(version, questions[Asked.USED], questions[Asked.RELEVANT], questions[Asked.MISLED])
 

@@ -50,6 +50,7 @@ def _word_signals(traces: Traces) -> Iterator[tuple[str, float]]:
     yield "covered", damped(covered)
     yield "covered_share", covered / traces.total
     yield "covered_said", damped(traces.coverage(speakers.said))
+    yield "covered_quoted", damped(traces.coverage(speakers.quoted))
     yield "names_kept", damped(sum(trace.weight for trace in standing if trace.is_strong))
     yield "replaced", damped(traces.novel_weight(speakers.done) - _done_weight(standing, speakers.done))
     yield (
