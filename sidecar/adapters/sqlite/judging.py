@@ -166,6 +166,15 @@ def drop_texts(
     return len(sessions)
 
 
+def note_lost_text(connection: apsw.Connection, threads: Sequence[int]) -> None:
+    """Note that texts of these threads went before their sessions were over: a new verdict cannot know of them."""
+    connection.executemany(
+        "UPDATE judge_jobs SET has_lost_text = 1 WHERE (owner, client, session) = "
+        "(SELECT owner, client, session FROM evidence_sessions WHERE id = ?)",
+        [(thread,) for thread in threads],
+    )
+
+
 def reopen(connection: apsw.Connection, thread: int) -> None:
     """Have the memories that a thread was shown judged anew: something was said in it."""
     connection.execute(
