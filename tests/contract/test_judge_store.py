@@ -351,6 +351,20 @@ async def test_late_talk_adds_to_what_was_judged_before_the_texts_went(store: St
     assert len(await store.verdicts(OWNER, memory_id)) == 1
 
 
+async def test_purge_takes_no_verdict_from_the_memories_beside(store: Store) -> None:
+    """Its texts go at once, and what a judge saw in them of another memory stays proven."""
+    kept, purged = [await add(store, text) for text in ("the port is 8123", "the key is lost")]
+    await read(store, *showing(kept, purged), said("so I use 8123"))
+    for job in await claim(store):
+        await judge(store, job, used=0.8, relevant=0.9)
+    await store.forget(OWNER, [purged], is_forced=True, is_purge=True)
+    await read(store, said("good morning", after_s=900), after=timedelta(minutes=15))
+    (again,) = await claim(store, after=timedelta(minutes=21))
+    assert await texts(store, again) == ([], ["good morning"])
+    await judge(store, again, after=timedelta(minutes=21), used=0.1, relevant=0.2)
+    assert await judged(store, kept) == [(Valence.RELEVANT, 0.9), (Valence.USEFUL, 0.8)]
+
+
 async def test_texts_that_no_judge_could_read_go_after_a_week(store: Store) -> None:
     """Their jobs end with them."""
     memory_id = await add(store, "the port is 8123")

@@ -1,6 +1,7 @@
 """Clients' files are changed all or none, and connecting is undone exactly."""
 
 import json
+import os
 import stat
 import tempfile
 from collections.abc import Sequence
@@ -275,6 +276,29 @@ def test_new_files_and_backups_are_for_the_user_alone(desk: Desk) -> None:
     assert [backup.read_text() for backup in backups] == [CLAUDE]
     for path in (desk.home / ".claude/settings.json", *backups):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_private_file_is_never_readable_for_others(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is what takes its place, from the moment that it is there."""
+    path = desk.write("project/.mcp.json", CLAUDE)
+    path.chmod(0o600)
+    edits = [edit for edit in desk.edits("claude-code", scope=Scope.PROJECT) if edit.path == path]
+    assert [edit.is_private for edit in edits] == [False]
+    modes = []
+    sync = os.fsync
+
+    def look_and_sync(descriptor: int) -> None:
+        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", look_and_sync)
+    before = os.umask(0)
+    try:
+        desk.connector.connect(Connection("claude-code", "project", str(desk.home / "project")), edits)
+    finally:
+        os.umask(before)
+    assert modes
+    assert set(modes) == {0o600}
 
 
 def test_read_only_file_stops_before_anything_is_changed(desk: Desk) -> None:

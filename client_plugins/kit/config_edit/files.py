@@ -111,7 +111,9 @@ class ConfigFile:
             made = _make_folders(self.target.parent)
             fresh = self.target.with_name(f".{self.target.name}.{secrets.token_hex(4)}")
             try:
-                self._write_fresh(fresh, content, _PRIVATE if is_private else _BY_UMASK)
+                # One that is there may be for its user alone: until its mode is set, so is what takes its place.
+                is_guarded = is_private or self.found is not None
+                self._write_fresh(fresh, content, _PRIVATE if is_guarded else _BY_UMASK)
                 self._check_unchanged()
                 fresh.replace(self.target)
             finally:

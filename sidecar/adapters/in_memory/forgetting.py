@@ -127,6 +127,7 @@ def _delete_slices(tables: Tables, memory: Memory) -> None:
     for entry in tables.threads.values():
         if entry.owner != memory.owner:
             continue
+        before = len(entry.slices)
         is_of_session = bool(memory.session) and (entry.thread.client, entry.thread.session) == (
             memory.client,
             memory.session,
@@ -144,3 +145,6 @@ def _delete_slices(tables: Tables, memory: Memory) -> None:
             for seq, piece in entry.slices
             if memory.content not in piece.text and piece.awaited_call not in unseen
         ]
+        if len(entry.slices) < before:
+            # Of the other memories that its session was shown.
+            tables.note_lost_text(entry)

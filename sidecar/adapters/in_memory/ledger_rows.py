@@ -237,6 +237,7 @@ class InMemoryLedgerRows:
                 break
             entry.slices.remove((seq, piece))
             entry.dropped_slices += 1
+            self._tables.note_lost_text(entry)
             total -= piece.size_bytes
 
     def _reopen(self, thread: ThreadEntry) -> None:

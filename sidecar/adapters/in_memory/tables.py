@@ -205,3 +205,10 @@ class Tables:
             and entry.event.memory_id == memory_id
             and entry.event.valence in DELIVERED.values()
         ]
+
+    def note_lost_text(self, entry: ThreadEntry) -> None:
+        """Note that texts of a thread went before its session was over: a new verdict cannot know of them."""
+        session = (entry.owner, entry.thread.client, entry.thread.session)
+        for key, job in self.judge_jobs.items():
+            if (key.owner, key.client, key.session) == session:
+                job.has_lost_text = True

@@ -280,6 +280,7 @@ class SqliteLedgerRows(SqliteConfirmationRows):
             "UPDATE evidence_sessions SET dropped_slices = dropped_slices + ? WHERE id = ?",
             [(count, thread) for thread, count in dropped.items()],
         )
+        judging.note_lost_text(self._connection, list(dropped))
 
     def keep_last_context(self, thread_id: int, *, count: int, size_bytes: int) -> None:
         """See `LedgerRows.keep_last_context`."""

@@ -9,8 +9,8 @@ from typing import Final
 
 import apsw
 
-from sidecar.adapters.sqlite import reading
-from sidecar.adapters.sqlite.connection import fetch_one
+from sidecar.adapters.sqlite import judging, reading
+from sidecar.adapters.sqlite.connection import fetch_all, fetch_one
 from sidecar.adapters.sqlite.remembering import REQUEST_KEY_LIFE
 from sidecar.adapters.sqlite.succession import SqliteSuccessionRows, settle
 from sidecar.adapters.sqlite.term_statistics import TermStatistics
@@ -174,12 +174,15 @@ def _inherit(connection: apsw.Connection, heir: Memory, key: int, *, now: dateti
 
 def _delete_slices(connection: apsw.Connection, memory: Memory) -> None:
     """Delete texts that may repeat the memory: of threads it was shown in or stored by, and any that quote it."""
-    connection.execute(
+    rows = fetch_all(
+        connection,
         "DELETE FROM slices WHERE owner = ?1 AND (instr(text, ?2) > 0 OR thread IN ("
         "SELECT thread FROM shown WHERE owner = ?1 AND memory_id = ?3 "
         "UNION SELECT id FROM evidence_sessions WHERE owner = ?1 AND client = ?4 AND session = ?5 AND session <> '') "
         # The answer to a call that was not read yet may be the memory itself.
         "OR awaited_call IN (SELECT call_id FROM evidence_calls WHERE owner = ?1 AND kind = 'unseen' "
-        "AND instr(memory_ids, ?3) > 0))",
+        "AND instr(memory_ids, ?3) > 0)) RETURNING thread",
         (memory.owner, memory.content, memory.id, memory.client, memory.session),
     )
+    # Of the other memories that these sessions were shown.
+    judging.note_lost_text(connection, list({row[0] for row in rows}))

@@ -26,6 +26,9 @@ class SqliteJudging:
 
     async def claim_judge_jobs(self, rule: DueRule, *, now: datetime, limit: int) -> list[JudgeJob]:
         """See `JudgeStore.claim_judge_jobs`."""
+        # With many sessions that are still busy, a look takes half a second, for which the writer must not be held up.
+        if not await self._readers.run(partial(judging.are_any_due, rule=rule, now=now)):
+            return []
         return await self._writer.run(partial(judging.claim, rule=rule, now=now, limit=limit))
 
     async def judge_case(self, job: JudgeJob) -> JudgeCase | None:

@@ -43,10 +43,15 @@ _DUE: Final = (
 )
 
 
+def are_any_due(connection: apsw.Connection, *, rule: DueRule, now: datetime) -> bool:
+    """Tell whether there is a job to claim; changes nothing."""
+    return bool(_due(connection, rule, now=now, limit=1))
+
+
 def claim(transaction: Transaction, rule: DueRule, *, now: datetime, limit: int) -> list[JudgeJob]:
     """See `JudgeStore.claim_judge_jobs`."""
     connection = transaction.connection
-    rows = fetch_all(connection, _DUE, (to_us(now), to_us(now - rule.idle), JOB_BYTES, limit))
+    rows = _due(connection, rule, now=now, limit=limit)
     claimed = []
     for row in rows:
         job = JudgeJob(JobKey(*row[:4]), revision=row[4], attempts=row[5])
@@ -166,6 +171,15 @@ def drop_texts(
     return len(sessions)
 
 
+def note_lost_text(connection: apsw.Connection, threads: Sequence[int]) -> None:
+    """Note that texts of these threads went before their sessions were over: a new verdict cannot know of them."""
+    connection.executemany(
+        "UPDATE judge_jobs SET has_lost_text = 1 WHERE (owner, client, session) = "
+        "(SELECT owner, client, session FROM evidence_sessions WHERE id = ?)",
+        [(thread,) for thread in threads],
+    )
+
+
 def reopen(connection: apsw.Connection, thread: int) -> None:
     """Have the memories that a thread was shown judged anew: something was said in it."""
     connection.execute(
@@ -176,6 +190,10 @@ def reopen(connection: apsw.Connection, thread: int) -> None:
         "AND memory_id IN (SELECT memory_id FROM shown WHERE thread = ?1)",
         (thread,),
     )
+
+
+def _due(connection: apsw.Connection, rule: DueRule, *, now: datetime, limit: int) -> list[Row]:
+    return fetch_all(connection, _DUE, (to_us(now), to_us(now - rule.idle), JOB_BYTES, limit))
 
 
 def _save(
