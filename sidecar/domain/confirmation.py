@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Protocol
 
+from sidecar.domain.coverage import HOOK_SUFFIX
 from sidecar.domain.evidence import CREDITING_RELATIONS, UsageEvent, UsageSource, Valence
 from sidecar.domain.memory import Link, Memory, Relation
 from sidecar.domain.reinforcement import WINDOW_DAYS, Evidence, multiplier
@@ -204,9 +205,11 @@ def name_session(rows: ConfirmationRows, call: RememberCall, *, at: datetime) ->
     """
     used = []
     client, session = call.client, call.session
+    # Where a client's hooks tell of the call, the call itself came from the client.
+    callers = ("", client, client.removesuffix(HOOK_SUFFIX))
     for claim in rows.claims_of(call.memory_id):
         # Others may have said the same, with links of their own, at other times.
-        if claim.session or claim.client not in ("", client) or not call.includes(claim.at):
+        if claim.session or claim.client not in callers or not call.includes(claim.at):
             continue
         named = replace(claim, client=client, session=session)
         if settle(rows, named, at=at):

@@ -414,6 +414,17 @@ async def test_named_session_turns_weak_evidence_into_full(store: Store) -> None
     assert await store.multipliers([shown_id]) == {shown_id: multiplier(Evidence(useful=1))}
 
 
+async def test_session_named_by_hooks_is_that_of_the_client_itself(store: Store) -> None:
+    """Cursor's calls come from `cursor`, and what tells of them is its hooks; a use must not count as two."""
+    hooks = SessionThread("cursor-hooks", "conversation-1", project="app")
+    shown_id = await add(store, "a")
+    await store.record_recall(recall_of([shown_id], session="", client="cursor"))
+    new_id = await add(store, "b", derived(shown_id), client="cursor")
+    assert await useful(store, shown_id) == [("", 0.5, True)]
+    await apply(store, *recall_events("1", ids(shown_id), thread=hooks), *remember_events("2", new_id, thread=hooks))
+    assert await useful(store, shown_id) == [("conversation-1", 1, False)]
+
+
 async def test_session_that_is_named_before_the_recall_is_read_is_settled_too(store: Store) -> None:
     """Whichever of the two comes first."""
     shown_id = await add(store, "a")
