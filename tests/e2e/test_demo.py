@@ -46,8 +46,8 @@ def test_it_tells_a_person_what_happened_and_what_is_next() -> None:
     """Readable at 80 columns, and it ends with the command to go on with."""
     run = run_demo()
     assert run.returncode == 0, run.stderr
-    assert max(len(line) for line in run.stdout.splitlines() if "claude mcp add" not in line) <= 80
-    assert "claude mcp add" in run.stdout
+    assert max(len(line) for line in run.stdout.splitlines() if "connect all" not in line) <= 80
+    assert "connect all" in run.stdout
     assert "0.97 -> 1.08" in run.stdout
 
 

@@ -60,9 +60,9 @@ def _tell(outcome: Outcome, width: int) -> Iterator[str]:
     )
     yield f"Took {outcome.duration_s:.0f} s. The demo's store is gone again; nothing of yours was touched."
     yield ""
-    yield "Next: give your own Claude Code this memory,"
+    yield "Next: give your own agents this memory (`disconnect all` undoes it exactly),"
     yield ""
-    yield f"    claude mcp add --scope user memory -- {_own_command()} mcp"
+    yield f"    {_own_command()} connect all"
     yield ""
     yield "work as usual, and see what your sessions were shown:"
     yield ""
