@@ -18,7 +18,7 @@ CUDA := cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvid
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo setup lock check format proto test slow lab clean
+.PHONY: help install demo setup lock check format proto test slow lab extension vsix clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
@@ -86,6 +86,13 @@ lab: setup ## Run the tests that need the real client programs, installed into .
 		else echo "npm is not installed: tests of clients that are not installed are skipped"; fi
 	$(BIN)/python -m pytest -m lab --timeout 1800
 
+extension: setup ## Check the extension for VS Code and Cursor: lint, types, tests, package.
+	$(GATES).vscode_extension
+
+vsix: setup ## Package the extension, to be installed in VS Code or Cursor.
+	$(GATES).vscode_extension --package-only
+	@ls client_plugins/vscode_extension/dist/*.vsix
+
 clean: ## Remove caches and builds; .venv stays.
-	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist client_plugins/vscode_extension/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

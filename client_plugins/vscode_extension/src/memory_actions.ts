@@ -1,6 +1,6 @@
 // What the commands do, step by step, in terms of questions to the user and requests. The editor is behind `Front`.
 
-import { description, insightsDocument, label, withoutIcons, withoutLinks } from "./memory_text.ts";
+import { description, insightsDocument, longLabel, withoutIcons, withoutLinks } from "./memory_text.ts";
 import type { Memory } from "./protocol.ts";
 import { SidecarRequestError, type SidecarRequests } from "./sidecar_requests.ts";
 
@@ -159,7 +159,7 @@ export class MemoryActions {
 
 function asChoice(memory: Memory): Choice<string> {
   return {
-    label: withoutIcons(label(memory)),
+    label: withoutIcons(longLabel(memory)),
     description: withoutIcons(description(memory)),
     value: memory.id,
   };

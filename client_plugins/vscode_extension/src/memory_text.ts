@@ -3,16 +3,23 @@
 
 import type { Figure, Memory, Usefulness } from "./protocol.ts";
 
-const LABEL_LENGTH = 80;
+// A longer one would push what is known of use out of a side bar of the usual width.
+const LABEL_LENGTH = 36;
+const LONG_LABEL_LENGTH = 100;
 const TOOLTIP_LENGTH = 1200;
 
 /** Return the first line that says something, cut to fit a row. */
-export function label(memory: Memory): string {
+export function label(memory: Memory, length = LABEL_LENGTH): string {
   const line = memory.content
     .split(/\r?\n/)
     .map((text) => visible(text).trim())
     .find((text) => text !== "");
-  return cut(line ?? "(blank)", LABEL_LENGTH);
+  return cut(line ?? "(blank)", length);
+}
+
+/** Return the same for lists as wide as the window. */
+export function longLabel(memory: Memory): string {
+  return label(memory, LONG_LABEL_LENGTH);
 }
 
 /** Return age, usefulness and marks, most telling first. */
