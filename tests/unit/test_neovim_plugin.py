@@ -1,4 +1,4 @@
-"""What Neovim's plugin says and checks, in the oldest Lua that Neovim runs on; the editor's own part has a test in the lab."""
+"""What Neovim's plugin says and checks, in the oldest Lua that Neovim runs on. The rest is in the lab."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,6 +1,7 @@
-"""Checks and packages the editor extension, with the Node of this environment. `make extension` and `make vsix` are this.
+"""Checks and packages the extension for VS Code and Cursor. `make extension` and `make vsix` are this.
 
-Node and npm come from a package of the development environment, so that a machine with Python alone runs the same checks.
+Node and npm come from a package of the development environment, so that a machine with Python alone runs the same
+checks.
 """
 
 import argparse
