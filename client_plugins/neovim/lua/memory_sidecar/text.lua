@@ -136,7 +136,7 @@ function M.status_sentence(status)
     parts[1] = parts[1] .. " (" .. status.version .. ")"
   end
   if type(status.memories) == "number" then
-    parts[#parts + 1] = ("%d memories"):format(status.memories)
+    parts[#parts + 1] = status.memories == 1 and "1 memory" or ("%d memories"):format(status.memories)
   end
   parts[#parts + 1] = "namespace " .. status.namespace
   if text_or(status.message, nil) then
