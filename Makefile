@@ -79,7 +79,8 @@ test: setup ## Run the quick tests alone.
 slow: setup ## Run the tests that take minutes.
 	$(BIN)/python -m pytest -m slow --timeout 1800
 
-CLIENTS := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.171.0 @modelcontextprotocol/inspector@2.12.0 node@22
+CLIENTS := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.171.0 @modelcontextprotocol/inspector@2.12.0 node@22 \
+	playwright-core@1.65.1
 
 lab: setup ## Run the tests that need the real client programs, installed into .clients if npm is there.
 	@if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix .clients $(CLIENTS); \

@@ -63,6 +63,9 @@ seen.document = buffer_lines()
 seen.is_writable = vim.bo.modifiable
 vim.cmd("SidecarForget")
 wait_said("brings it back")
+wait_for("the count to go back", function()
+  return memory_sidecar.statusline() == seen.at_first
+end)
 vim.cmd("SidecarForget!")
 wait_said("restored mem_")
 vim.cmd("SidecarStatus")

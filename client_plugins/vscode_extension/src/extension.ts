@@ -30,11 +30,14 @@ export async function activate({ subscriptions }: ExtensionContext): Promise<voi
     const { state: next, notice } = after(state, event);
     state = next;
     const { text, tooltip, isWarning } = statusBar(state);
+    if (text !== bar.text) {
+      // Another state, or another number of memories: what the view shows may be old.
+      view.refresh();
+    }
     bar.text = text;
     bar.tooltip = tooltip;
     bar.backgroundColor = isWarning ? new ThemeColor("statusBarItem.warningBackground") : undefined;
     bar.show();
-    view.refresh();
     if (notice) {
       void tell(notice.text, notice.offersSettings);
     }
@@ -43,7 +46,10 @@ export async function activate({ subscriptions }: ExtensionContext): Promise<voi
   const requests = new SidecarRequests((name, parameters) => server.send(name, parameters));
   const view = new MemoryView(new MemoryTree(requests));
   const front = editorFront(requests, subscriptions);
-  const actions = new MemoryActions(requests, front, () => view.refresh());
+  const actions = new MemoryActions(requests, front, async () => {
+    view.refresh();
+    await server.askStatus();
+  });
   subscriptions.push(bar, server, window.registerTreeDataProvider("memorySidecar.memories", view));
   registerCommands({ server, view, actions }, subscriptions);
   followEditor(view, subscriptions);

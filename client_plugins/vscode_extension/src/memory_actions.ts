@@ -35,9 +35,9 @@ const TYPES: readonly Choice<string>[] = [
 export class MemoryActions {
   private readonly requests: SidecarRequests;
   private readonly front: Front;
-  private readonly memoriesChanged: () => void;
+  private readonly memoriesChanged: () => Promise<void>;
 
-  constructor(requests: SidecarRequests, front: Front, memoriesChanged: () => void) {
+  constructor(requests: SidecarRequests, front: Front, memoriesChanged: () => Promise<void>) {
     this.requests = requests;
     this.front = front;
     this.memoriesChanged = memoriesChanged;
@@ -52,7 +52,7 @@ export class MemoryActions {
         return;
       }
       const stored = await this.requests.ask("sidecar/remember", { content, type, ...(uri ? { uri } : {}) });
-      this.memoriesChanged();
+      await this.memoriesChanged();
       const what = stored.created ? "Remembered in" : "Already known in";
       await this.offerUndo(`${what} ${stored.namespace}.`, stored.created ? stored.id : undefined);
     });
@@ -94,7 +94,7 @@ export class MemoryActions {
         return;
       }
       const { disputed } = await this.requests.ask("sidecar/challenge", { id, reason });
-      this.memoriesChanged();
+      await this.memoriesChanged();
       await this.front.say(disputed ? "Noted: it is disputed until somebody decides." : "Noted.");
     });
   }
@@ -124,14 +124,14 @@ export class MemoryActions {
 
   private async forgetNow(id: string): Promise<void> {
     const { forgotten } = await this.requests.ask("sidecar/forget", { id });
-    this.memoriesChanged();
+    await this.memoriesChanged();
     const what = forgotten.length === 1 ? "1 memory" : `${forgotten.length} memories`;
     const pressed = await this.front.say(`Forgot ${what}.`, ...(forgotten.length > 0 ? ["Undo"] : []));
     if (pressed === "Undo") {
       for (const each of forgotten) {
         await this.requests.ask("sidecar/restore", { id: each });
       }
-      this.memoriesChanged();
+      await this.memoriesChanged();
       await this.front.say(`Restored ${what}.`);
     }
   }

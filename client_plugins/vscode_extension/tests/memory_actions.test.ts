@@ -44,7 +44,7 @@ class ScriptedUser implements Front {
 function set(user: ScriptedUser, answers: Record<string, unknown>) {
   const { requests, asked } = scripted(answers);
   let changes = 0;
-  const actions = new MemoryActions(requests, user, () => {
+  const actions = new MemoryActions(requests, user, async () => {
     changes += 1;
   });
   return { actions, asked, changes: () => changes };

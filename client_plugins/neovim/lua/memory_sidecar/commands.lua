@@ -31,7 +31,7 @@ local function store(content, place)
       return
     end
     local params = vim.tbl_extend("force", place, { content = content, type = type })
-    server.ask("sidecar/remember", params, function(stored)
+    server.change("sidecar/remember", params, function(stored)
       say(("%s in %s: %s"):format(stored.created and "remembered" or "already known", stored.namespace, stored.id))
     end)
   end)
@@ -99,12 +99,12 @@ function M.forget(call)
     return
   end
   if call.bang then
-    server.ask("sidecar/restore", { id = id }, function(answer)
+    server.change("sidecar/restore", { id = id }, function(answer)
       say("restored " .. table.concat(answer.restored, ", "))
     end)
     return
   end
-  server.ask("sidecar/forget", { id = id }, function(answer)
+  server.change("sidecar/forget", { id = id }, function(answer)
     say(("forgot %s; :SidecarForget! %s brings it back"):format(table.concat(answer.forgotten, ", "), id))
   end)
 end

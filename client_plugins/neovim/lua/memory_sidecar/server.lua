@@ -76,11 +76,15 @@ local function refresh_code_lens(bufnr)
   end
 end
 
+local function ask_status(client)
+  send(client, "sidecar/status", vim.empty_dict(), function(_, status)
+    take_status(status)
+  end)
+end
+
 local function on_attach(settings)
   return function(client, bufnr)
-    send(client, "sidecar/status", vim.empty_dict(), function(_, status)
-      take_status(status)
-    end)
+    ask_status(client)
     if settings.code_lens then
       refresh_code_lens(bufnr)
       vim.api.nvim_create_autocmd("BufWritePost", {
@@ -174,6 +178,17 @@ function M.ask(method, params, answered)
       return
     end
     answered(result)
+  end)
+end
+
+--- Change something; as `ask`, and the status is asked for afterwards, for the number of memories in it.
+function M.change(method, params, answered)
+  M.ask(method, params, function(result)
+    answered(result)
+    local client = client_for(vim.api.nvim_get_current_buf())
+    if client then
+      ask_status(client)
+    end
   end)
 end
 

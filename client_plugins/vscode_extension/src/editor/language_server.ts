@@ -52,6 +52,18 @@ export class LanguageServer implements Disposable {
     return this.client.sendRequest(name, parameters);
   }
 
+  /** Ask how things stand; what comes of it is told as an event. */
+  async askStatus(): Promise<void> {
+    if (!this.client?.isRunning()) {
+      return;
+    }
+    try {
+      this.noteStatus(await this.client.sendRequest("sidecar/status", {}));
+    } catch (error) {
+      this.happened({ kind: "failed", message: `The language server does not tell its status: ${messageOf(error)}` });
+    }
+  }
+
   async dispose(): Promise<void> {
     await this.turn;
     await this.stop();
@@ -72,11 +84,11 @@ export class LanguageServer implements Disposable {
     this.client = client;
     try {
       await client.start();
-      this.noteStatus(await client.sendRequest("sidecar/status", {}));
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      this.happened({ kind: "failed", message: `${program.path} lsp did not start: ${why}` });
+      this.happened({ kind: "failed", message: `${program.path} lsp did not start: ${messageOf(error)}` });
+      return;
     }
+    await this.askStatus();
   }
 
   private async stop(): Promise<void> {
@@ -131,4 +143,8 @@ export class LanguageServer implements Disposable {
     }
     this.happened({ kind: "status", status });
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
