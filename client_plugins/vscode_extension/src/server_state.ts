@@ -32,7 +32,8 @@ export const AT_FIRST: ServerState = { event: { kind: "starting" }, told: "" };
 /** Return the state after an event, and the notice that it calls for. */
 export function after(state: ServerState, event: ServerEvent): { state: ServerState; notice?: Notice } {
   if (event.kind === "not_found" || event.kind === "failed") {
-    const cause = `${event.kind}: ${event.message}`;
+    // One crash is told of in several ways: the start fails, then every start again, then there are no more.
+    const cause = event.kind === "failed" ? event.kind : event.message;
     const next = { event, told: cause };
     return state.told === cause
       ? { state: next }

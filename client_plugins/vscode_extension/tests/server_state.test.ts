@@ -27,6 +27,16 @@ test("a cause is told once, until the server has run", () => {
   ]);
 });
 
+test("one crash is one message, however many things fail in turn", () => {
+  assert.deepEqual(
+    noticesOf([
+      { kind: "failed", message: "it did not start" },
+      { kind: "failed", message: "it ended again and again" },
+    ]),
+    ["it did not start"],
+  );
+});
+
 test("the sidecar being away is left to the server to tell", () => {
   assert.deepEqual(noticesOf([{ kind: "status", status: { state: "away", namespace: "global" } }]), []);
 });
