@@ -143,3 +143,11 @@ def test_a_failure_is_told_with_its_remedy(lua: LuaRuntime, text: Any) -> None:
     data = lua.table_from({"reason": "sidecar_away", "remedy": "Run `sidecar start`."})
     assert text.failure(lua.table_from({"message": "it is away", "data": data})) == "it is away. Run `sidecar start`."
     assert text.failure(lua.table_from({"message": "no", "data": lua.eval("newproxy()")})) == "no"
+
+
+def test_secrets_that_were_taken_out_are_told(lua: LuaRuntime, text: Any) -> None:
+    """Whoever gave one to be remembered must know that it is not in there, and by which name it was known."""
+    stored = {"id": ID, "created": True, "namespace": "global", "redacted": lua.table_from(["github-token"])}
+    assert text.stored_sentence(lua.table_from(stored)) == f"remembered in global: {ID}; taken out: github-token"
+    known = {"id": ID, "created": False, "namespace": "global", "redacted": lua.eval("newproxy()")}
+    assert text.stored_sentence(lua.table_from(known)) == f"already known in global: {ID}"

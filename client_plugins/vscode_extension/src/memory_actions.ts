@@ -54,11 +54,16 @@ export class MemoryActions {
       const stored = await this.requests.ask("sidecar/remember", { content, type, ...(uri ? { uri } : {}) });
       await this.memoriesChanged();
       const what = stored.created ? "Remembered in" : "Already known in";
-      await this.offerUndo(`${what} ${stored.namespace}.`, stored.created ? stored.id : undefined);
+      // Whoever pasted a secret wants to know that it is not in the memory, and must not be in the file either.
+      const redacted = stored.redacted?.length ? ` Taken out: ${stored.redacted.join(", ")}.` : "";
+      await this.offerUndo(`${what} ${stored.namespace}.${redacted}`, stored.created ? stored.id : undefined);
     });
   }
 
-  /** Ask for a query, then offer what was found. One recall a query: one for each key pressed would count as recalls. */
+  /**
+   * Ask for a query, then offer what was found. Asked once, not for each key: every
+   * question costs an embedding.
+   */
   recall(uri: string | undefined): Promise<void> {
     return this.tellingFailures(async () => {
       const query = (await this.front.ask("Recall", "What do you want to know?"))?.trim();

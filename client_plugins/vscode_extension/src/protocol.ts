@@ -51,7 +51,12 @@ export const ANSWERS = {
   "sidecar/list": v.object({ memories, total: v.number() }),
   "sidecar/memoriesForFile": v.object({ memories }),
   "sidecar/get": v.object({ memory }),
-  "sidecar/remember": v.object({ id: v.string(), created: v.boolean(), namespace: v.string() }),
+  "sidecar/remember": v.object({
+    id: v.string(),
+    created: v.boolean(),
+    namespace: v.string(),
+    redacted: v.nullish(v.array(v.string())),
+  }),
   "sidecar/forget": v.object({ forgotten: v.array(v.string()) }),
   "sidecar/restore": v.object({ restored: v.array(v.string()) }),
   "sidecar/challenge": v.object({ id: v.string(), disputed: v.boolean() }),

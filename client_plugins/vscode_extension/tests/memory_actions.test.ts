@@ -67,6 +67,15 @@ test("a selection is stored as it is, after the sentence about it", async () => 
   assert.equal(user.seen.at(-1), "say Remembered in project:shop. / Open / Undo");
 });
 
+test("secrets that were taken out are told by kind", async () => {
+  const user = new ScriptedUser("key is x", "fact", undefined);
+  const { actions } = set(user, {
+    "sidecar/remember": { id: ID, created: true, namespace: "global", redacted: ["github-token"] },
+  });
+  await actions.rememberSelection("", undefined);
+  assert.equal(user.seen.at(-1), "say Remembered in global. Taken out: github-token. / Open / Undo");
+});
+
 test("turning away at any question stores nothing", async () => {
   for (const user of [new ScriptedUser(undefined), new ScriptedUser("about it", undefined), new ScriptedUser("")]) {
     const { actions, asked, changes } = set(user, {});

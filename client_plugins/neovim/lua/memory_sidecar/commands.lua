@@ -32,7 +32,7 @@ local function store(content, place)
     end
     local params = vim.tbl_extend("force", place, { content = content, type = type })
     server.change("sidecar/remember", params, function(stored)
-      say(("%s in %s: %s"):format(stored.created and "remembered" or "already known", stored.namespace, stored.id))
+      say(text.stored_sentence(stored))
     end)
   end)
 end

@@ -155,6 +155,16 @@ function M.content(sentence, lines)
   return sentence ~= "" and sentence .. "\n\n" .. text or text
 end
 
+--- Say what became of a text that was to be remembered, and which kinds of secrets were taken out of it.
+function M.stored_sentence(stored)
+  local what = stored.created and "remembered" or "already known"
+  local sentence = ("%s in %s: %s"):format(what, stored.namespace, stored.id)
+  if type(stored.redacted) == "table" and #stored.redacted > 0 then
+    return sentence .. "; taken out: " .. table.concat(stored.redacted, ", ")
+  end
+  return sentence
+end
+
 --- Return the first id of a memory in a text, or nothing.
 function M.find_id(text)
   -- The frontier keeps a longer word from being taken for an id.
