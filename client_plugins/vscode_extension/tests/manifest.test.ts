@@ -27,3 +27,8 @@ test("an opened folder cannot choose the program to run or the data folder", () 
   }
   assert.equal(manifest.capabilities.untrustedWorkspaces.supported, false);
 });
+
+test("the extension has the version of the sidecar that it belongs to", () => {
+  const project = readFileSync(new URL("../../../pyproject.toml", import.meta.url), "utf8");
+  assert.equal(manifest.version, project.match(/^version = "(.+)"$/m)?.[1]);
+});
