@@ -96,9 +96,10 @@ function registerCommands({ server, view, actions }: Parts, subscriptions: Exten
 
 function followEditor(view: MemoryView, subscriptions: ExtensionContext["subscriptions"]): void {
   const look = (): void => {
-    // A memory that is opened, or a search, leaves the view at the file before it.
     const uri = fileInFront();
-    if (uri !== undefined || window.activeTextEditor === undefined) {
+    // A memory that is opened, a search or a picture leaves the view at the file before it. Between two editors there is
+    // none for a moment, so that only a window without tabs counts as empty.
+    if (uri !== undefined || window.tabGroups.all.every(({ tabs }) => tabs.length === 0)) {
       const folder = uri === undefined ? workspace.workspaceFolders?.[0] : workspace.getWorkspaceFolder(uri);
       view.lookAt(uri?.toString(), folder?.uri.toString());
     }

@@ -71,7 +71,7 @@ function facts(memory: Memory): string[] {
   const { used, misled, shown, multiplier } = memory.usefulness;
   const rows = [
     `${memory.id}  ${memory.type}  ${memory.namespace}`,
-    `stored ${memory.createdAt} (${memory.age} ago), importance ${memory.importance.toFixed(2)}`,
+    `stored ${memory.createdAt} (${memory.age}), importance ${memory.importance.toFixed(2)}`,
     `shown ${shown}×, used ${used}×, misled ${misled}×, rank × ${multiplier.toFixed(2)}`,
     [memory.golden && "golden rule", memory.disputed && "disputed", memory.superseded && "superseded"]
       .filter(Boolean)

@@ -118,9 +118,9 @@ export class MemoryTree {
     return (await this.aboutFile).memories;
   }
 
+  // Of a file, never of a folder, for which the server would take the project that the folder lies in.
   private place(): { uri?: string } {
-    const uri = this.fileUri ?? this.folderUri;
-    return uri === undefined ? {} : { uri };
+    return this.fileUri === undefined ? {} : { uri: this.fileUri };
   }
 }
 

@@ -60,19 +60,16 @@ test("project, golden and disputed share one listing, and say what they did not 
   ]);
 });
 
-test("another folder is another project", async () => {
+test("another folder is another project, and without a file the server's own", async () => {
   const { requests, asked } = scripted({ "sidecar/list": { memories: [], total: 0 } });
   const tree = new MemoryTree(requests);
   tree.lookAt(undefined, FOLDER);
   await tree.children(group("project"));
-  tree.lookAt(undefined, "file:///other");
+  tree.lookAt("file:///other/a.py", "file:///other");
   await tree.children(group("project"));
   assert.deepEqual(
     asked.map(([, parameters]) => parameters),
-    [
-      { uri: FOLDER, limit: 100 },
-      { uri: "file:///other", limit: 100 },
-    ],
+    [{ limit: 100 }, { uri: "file:///other/a.py", limit: 100 }],
   );
 });
 
