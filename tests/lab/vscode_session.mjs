@@ -61,6 +61,9 @@ try {
   await answer("What kind of thing is it?", "gotcha");
   await notice("Remembered in");
   await bar.filter({ hasText: /^\s*1$/ }).waitFor();
+  const lens = page.locator(".codelens-decoration a", { hasText: /memor/ });
+  await lens.first().waitFor();
+  seen.lens = await lens.first().innerText();
   await page.locator('.action-item a[aria-label^="Memory"]').first().click();
   await memoryRow.first().waitFor();
   seen.row = await memoryRow.first().innerText();
@@ -96,6 +99,11 @@ try {
   await notice("Restored 1 memory");
   await memoryRow.first().waitFor();
 
+  await page.locator(".tab", { hasText: "app.py" }).click();
+  await lens.first().click();
+  await page.locator(".tab.active:not(:has-text('app.py'))").waitFor();
+  seen.lensTab = await page.locator(".tab.active").innerText();
+  await picture("lens");
   await run("Memory: Insights");
   await page.locator(".view-line", { hasText: "How often memories helped" }).first().waitFor();
   await picture("insights");

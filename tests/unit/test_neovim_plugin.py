@@ -85,7 +85,7 @@ def test_unknown_figures_are_not_zero(lua: LuaRuntime, text: Any) -> None:
         {"label": "Precision", "value": null, "numerator": 0, "denominator": 0, "proxy": null},
     ]
     told = list(text.insights(lua.table_from([lua.table_from(figure) for figure in figures]), 30).values())
-    assert told[2:5] == ["Hit rate: 0.412", "    7 of 17", "    stands for something else: judged by texts"]
+    assert told[2:5] == ["Hit rate: 0.412", "    7 of 17", "    stands for: judged by texts"]
     assert told[6:] == ["Precision: not known yet", "    0 of 0"]
 
 

@@ -51,7 +51,7 @@ export function asDocument(memory: Memory): string {
 export function insightsDocument(figures: readonly Figure[], days: number): string {
   const lines = figures.map((figure) => {
     const value = figure.value === null ? "not known yet" : String(Math.round(figure.value * 1000) / 1000);
-    const proxy = figure.proxy ? `\n    stands for something else: ${figure.proxy}` : "";
+    const proxy = figure.proxy ? `\n    stands for: ${figure.proxy}` : "";
     return `${figure.label}: ${value}\n    ${figure.numerator} of ${figure.denominator}${proxy}`;
   });
   return `How often memories helped, last ${days} days\n\n${lines.join("\n\n") || "There are no figures yet."}\n`;

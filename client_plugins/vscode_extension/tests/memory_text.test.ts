@@ -63,7 +63,7 @@ test("each figure stands with what it rests on, and an unknown one is not a zero
     ],
     30,
   );
-  assert.match(shown, /Hit rate: 0\.412\n {4}7 of 17\n {4}stands for something else: judged by texts/);
+  assert.match(shown, /Hit rate: 0\.412\n {4}7 of 17\n {4}stands for: judged by texts/);
   assert.match(shown, /Context precision: not known yet\n {4}0 of 0/);
   assert.match(text.insightsDocument([], 30), /no figures yet/);
 });

@@ -111,7 +111,7 @@ function M.insights(figures, days)
     lines[#lines + 1] = ("    %d of %d"):format(figure.numerator, figure.denominator)
     local proxy = text_or(figure.proxy, nil)
     if proxy then
-      lines[#lines + 1] = "    stands for something else: " .. proxy
+      lines[#lines + 1] = "    stands for: " .. proxy
     end
   end
   return lines
