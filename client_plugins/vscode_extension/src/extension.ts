@@ -100,7 +100,7 @@ function followEditor(view: MemoryView, subscriptions: ExtensionContext["subscri
     // A memory that is opened, a search or a picture leaves the view at the file before it. Between two editors there is
     // none for a moment, so that only a window without tabs counts as empty.
     if (uri !== undefined || window.tabGroups.all.every(({ tabs }) => tabs.length === 0)) {
-      const folder = uri === undefined ? workspace.workspaceFolders?.[0] : workspace.getWorkspaceFolder(uri);
+      const folder = (uri && workspace.getWorkspaceFolder(uri)) ?? workspace.workspaceFolders?.[0];
       view.lookAt(uri?.toString(), folder?.uri.toString());
     }
   };

@@ -118,9 +118,12 @@ export class MemoryTree {
     return (await this.aboutFile).memories;
   }
 
-  // Of a file, never of a folder, for which the server would take the project that the folder lies in.
+  // Of a file, never of a folder, for which the server would take the project that the folder lies in. A file from
+  // elsewhere, such as a page that the server shows, does not change which project is looked at.
   private place(): { uri?: string } {
-    return this.fileUri === undefined ? {} : { uri: this.fileUri };
+    const { fileUri, folderUri } = this;
+    const isInside = fileUri !== undefined && (folderUri === undefined || fileUri.startsWith(`${folderUri}/`));
+    return isInside ? { uri: fileUri } : {};
   }
 }
 

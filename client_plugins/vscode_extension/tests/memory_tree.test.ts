@@ -67,9 +67,11 @@ test("another folder is another project, and without a file the server's own", a
   await tree.children(group("project"));
   tree.lookAt("file:///other/a.py", "file:///other");
   await tree.children(group("project"));
+  tree.lookAt("file:///tmp/page.md", FOLDER);
+  await tree.children(group("project"));
   assert.deepEqual(
     asked.map(([, parameters]) => parameters),
-    [{ limit: 100 }, { uri: "file:///other/a.py", limit: 100 }],
+    [{ limit: 100 }, { uri: "file:///other/a.py", limit: 100 }, { limit: 100 }],
   );
 });
 
