@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from client_plugins.lsp_bridge.file_mentions import is_named, last_part, mentions_of
 from client_plugins.lsp_bridge.places import Place
-from client_plugins.lsp_bridge.presenting import plain_fields
+from client_plugins.lsp_bridge.presenting import attached
 from client_plugins.lsp_bridge.symbols_in_text import is_about
 
 if TYPE_CHECKING:
@@ -151,4 +151,4 @@ class Catalogs:
 
 
 def _entry(memory: "Memory") -> Entry:
-    return Entry(memory.id, memory.content, mentions_of(memory.content, plain_fields(memory.metadata)))
+    return Entry(memory.id, memory.content, mentions_of(memory.content, attached(memory)))

@@ -46,7 +46,8 @@ def as_response(error: SidecarError) -> JsonRpcException:
     problem, remedy = problem_and_remedy(error)
     data = {"reason": error.reason, "remedy": remedy}
     if isinstance(error, InvalidInputError):
-        return JsonRpcInvalidParams(error.message, data=data)
+        # Its message says what would be right.
+        return JsonRpcInvalidParams(error.message, data={"reason": error.reason})
     return JsonRpcException(problem, code=REQUEST_FAILED, data=data)
 
 

@@ -16,10 +16,11 @@ HOVER_CHARACTERS: Final = 600
 WHOLE_CHARACTERS: Final = 20_000
 _HOVER_LINES: Final = 12
 _CUT: Final = "…"
+_VOLUMES: Final = frozenset({"useful_recalls"})
 
 _BACKTICKS: Final = re.compile(r"`+")
-# What Markdown gives a meaning within a line, and HTML.
-_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~&:@$])")
+# What Markdown gives a meaning within a line. Everything else is left, for pages are read as they are written.
+_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|!])")
 
 
 def fenced(text: str, *, max_characters: int = WHOLE_CHARACTERS, max_lines: int = 0) -> str:
@@ -76,7 +77,7 @@ def hover(about: str, memories: Sequence[Memory], *, is_markdown: bool, left_out
 
 def document(title: str, memories: Sequence[Memory], *, note: str = "") -> str:
     """Return a page of memories."""
-    parts = [f"# {escaped(title)}", *([escaped(note)] if note else [])]
+    parts = [f"# {escaped(title)}", *([f"Note: {escaped(note)}"] if note else [])]
     for memory in memories:
         relevance = f"relevance {memory.relevance:.2f}" if memory.relevance is not None else ""
         parts.append(f"## {memory.id}")
@@ -90,7 +91,7 @@ def document(title: str, memories: Sequence[Memory], *, note: str = "") -> str:
 def insights_document(figures: Sequence[Figure], *, days: int) -> str:
     """Return a page of figures, each with what it rests on."""
     rows = [
-        f"| {escaped(figure.name)} | {_value(figure)} | {figure.numerator} of {figure.denominator} "
+        f"| `{figure.name}` | {_value(figure)} | {figure.numerator} of {figure.denominator} "
         f"| {escaped(figure.label, limit=400)} | {escaped(figure.proxy or '', limit=400)} |"
         for figure in figures
     ]
@@ -109,7 +110,7 @@ def insights_document(figures: Sequence[Figure], *, days: int) -> str:
 def _value(figure: Figure) -> str:
     if figure.value is None:
         return "not known"
-    return f"{figure.value:.0f}" if figure.value > 1 or not figure.denominator else f"{figure.value:.1%}"
+    return f"{figure.value:.0f}" if figure.name in _VOLUMES else f"{figure.value:.1%}"
 
 
 def _indented(text: str) -> str:

@@ -220,7 +220,9 @@ class Operations:
 
 
 def _read_namespace(asked: str | None) -> str:
-    return asked if asked in {None, "", EVERYTHING} and asked else full_namespace(asked) if asked else ""
+    if not asked or asked == EVERYTHING:
+        return asked or ""
+    return full_namespace(asked)
 
 
 def _type(name: str) -> "pb.MemoryType.ValueType":

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from client_plugins.lsp_bridge.contract import Figure, Memory, Usefulness
 from client_plugins.lsp_bridge.file_mentions import mentions_of
-from sidecar.api.plain import JsonValue, short_name
+from sidecar.api.plain import JsonValue, plain, short_name
 from sidecar.domain.memory import GOLDEN_CONFIDENCE, MemoryType, is_golden_rule
 
 if TYPE_CHECKING:
-    from google.protobuf.struct_pb2 import Struct
-
     from sidecar.api.v1 import memory_pb2 as pb
     from sidecar.api.v1.insights_service_pb2 import ExplainMemoryResponse, Metric
 
@@ -45,7 +43,7 @@ def present(
         superseded=memory.state == pb.MEMORY_STATE_SUPERSEDED,
         usefulness=usefulness(why),
         relevance=None if relevance is None else round(relevance, 4),
-        files=list(mentions_of(memory.content, plain_fields(memory.metadata)))[:_SHOWN_FILES] or None,
+        files=list(mentions_of(memory.content, attached(memory)))[:_SHOWN_FILES] or None,
     )
 
 
@@ -73,8 +71,8 @@ def is_golden(memory: "pb.Memory") -> bool:
 
 def figure(metric: "Metric") -> Figure:
     """Return a figure of the insights."""
-    says, separator, proxy = metric.label.partition("; ")
-    told = [part for part in (proxy if separator else "", metric.reason) if part]
+    says, _, proxy = metric.label.partition("; ")
+    told = [part for part in (proxy.removeprefix("proxy for "), metric.reason) if part]
     return Figure(
         name=metric.name,
         label=says,
@@ -85,9 +83,10 @@ def figure(metric: "Metric") -> Figure:
     )
 
 
-def plain_fields(metadata: "Struct") -> dict[str, JsonValue]:
+def attached(memory: "pb.Memory") -> dict[str, JsonValue]:
     """Return what was attached to a memory as plain values."""
-    return {name: _plain(value) for name, value in metadata.items()}
+    metadata = plain(memory)["metadata"] if memory.HasField("metadata") else {}
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def age(seconds: float) -> str:
@@ -113,11 +112,3 @@ def counted(count: int, one: str, several: str = "") -> str:
 def joined(parts: Iterable[str]) -> str:
     """Return facts about one thing in one line."""
     return " · ".join(part for part in parts if part)
-
-
-def _plain(value: object) -> JsonValue:
-    if isinstance(value, str | bool | int | float) or value is None:
-        return value
-    if hasattr(value, "items"):
-        return {str(name): _plain(below) for name, below in value.items()}
-    return [_plain(each) for each in value] if hasattr(value, "__iter__") else None

@@ -14,6 +14,7 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 from pygls.protocol.json_rpc import JsonRPCNotification
 
 from client_plugins.lsp_bridge.command_names import REQUEST_PREFIX
+from client_plugins.lsp_bridge.contract import STATUS_CHANGED
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class EditorProtocol(LanguageServerProtocol):
     # There it is a cache of the same function.
     def get_message_type(self, method: str) -> type[Any] | None:  # type: ignore[override]
         """See the base class; requests of ours keep their parameters, which it would make into anonymous objects."""
-        if method.startswith(REQUEST_PREFIX):
+        if method.startswith(REQUEST_PREFIX) and method != STATUS_CHANGED:
             return OwnRequest
         return super().get_message_type(method)
 

@@ -130,9 +130,10 @@ class MemoryServer(LanguageServer):
         @self.feature(
             types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.Empty])
         )
-        async def _(params: types.CodeActionParams) -> Sequence[types.CodeAction]:
-            codec = self.workspace.position_codec
-            return await empty_if_failing("codeAction", code_actions(self.front().desk, params, codec), [])
+        async def _(params: types.CodeActionParams) -> Sequence[types.CodeAction | types.Command]:
+            codec, desk = self.workspace.position_codec, self.front().desk
+            answer = code_actions(desk, params, codec, takes_literals=_takes_literals(self.client_capabilities))
+            return await empty_if_failing("codeAction", answer, [])
 
         @self.feature(types.WORKSPACE_SYMBOL)
         async def _(params: types.WorkspaceSymbolParams) -> list[types.SymbolInformation]:
@@ -158,3 +159,9 @@ class MemoryServer(LanguageServer):
     def _end(self, exit_code: int) -> None:
         self.exit_code = exit_code
         self.ended.set()
+
+
+def _takes_literals(capabilities: types.ClientCapabilities) -> bool:
+    document = capabilities.text_document
+    action = document.code_action if document is not None else None
+    return action is not None and action.code_action_literal_support is not None

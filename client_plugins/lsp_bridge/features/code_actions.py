@@ -17,8 +17,14 @@ from sidecar.domain.memory import MAX_CONTENT_BYTES
 _PREVIEW_CHARACTERS: Final = 40
 
 
-async def code_actions(desk: Desk, params: CodeActionParams, codec: PositionCodec) -> Sequence[CodeAction]:
-    """Return the actions on a selection; none where nothing is selected, or where the editor only looks for fixes."""
+async def code_actions(
+    desk: Desk, params: CodeActionParams, codec: PositionCodec, *, takes_literals: bool
+) -> Sequence[CodeAction | Command]:
+    """Return the actions on a selection; none where nothing is selected, or where the editor only looks for fixes.
+
+    Args:
+        takes_literals: Whether the editor knows more than bare commands.
+    """
     selected, context = params.range, params.context
     place = desk.places.place(params.text_document.uri)
     is_wanted = not context.only or CodeActionKind.Empty in context.only
@@ -32,13 +38,10 @@ async def code_actions(desk: Desk, params: CodeActionParams, codec: PositionCode
     uri = params.text_document.uri
     # The text is that on the disk; the title shows which, since what was typed since is not known here.
     preview = one_line(text, limit=_PREVIEW_CHARACTERS)
-    return [
-        _action(f"Remember “{preview}”", REMEMBER, {"content": text, "uri": uri}),
-        _action(f"Recall about “{preview}”", RECALL, {"query": text[:MAX_QUERY_CHARACTERS], "uri": uri}),
+    commands = [
+        Command(f"Remember “{preview}”", REMEMBER, arguments=[{"content": text, "uri": uri}]),
+        Command(f"Recall about “{preview}”", RECALL, arguments=[{"query": text[:MAX_QUERY_CHARACTERS], "uri": uri}]),
     ]
-
-
-def _action(title: str, command: str, argument: dict[str, str]) -> CodeAction:
-    return CodeAction(
-        title=title, kind=CodeActionKind.Empty, command=Command(title=title, command=command, arguments=[argument])
-    )
+    if not takes_literals:
+        return commands
+    return [CodeAction(title=each.title, kind=CodeActionKind.Empty, command=each) for each in commands]
