@@ -59,7 +59,7 @@ class AboutCode:
         self._context_of = context_of
         self._catalogs = Catalogs()
         self._clock = clock
-        self._aspects: dict[tuple[str, str, str], tuple[float, Aspect]] = {}
+        self._aspects: dict[tuple[str, str], tuple[float, Aspect]] = {}
         self._known: dict[str, tuple[float, pb.Memory, ExplainMemoryResponse]] = {}
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
@@ -73,15 +73,14 @@ class AboutCode:
         """Return the memories about a file.
 
         Args:
-            with_related: Also those that only have to do with it.
+            with_related: Also those that only have to do with it, and all as of this moment: a person asks.
         """
-        named = await self._naming(sidecar, place)
+        catalog = self._catalogs.of(place.project, self._context_of(place.project))
+        await catalog.refresh(sidecar, at_once=with_related)
+        named = catalog.naming(place)
         if not with_related:
             return Aspect(tuple(named), {})
-        return await self._kept(
-            ("file", place.project, place.absolute),
-            lambda: self._with_related(sidecar, place.project, named, _words_of_path(place)),
-        )
+        return await self._with_related(sidecar, place.project, named, _words_of_path(place))
 
     async def symbol(self, sidecar: "AsyncSidecar", place: Place, symbol: str) -> Aspect:
         """Return the memories about an identifier in a file."""
@@ -91,7 +90,7 @@ class AboutCode:
         if not is_telling(symbol):
             return Aspect(tuple(named), {})
         return await self._kept(
-            ("symbol", place.project, symbol),
+            (place.project, symbol),
             lambda: self._with_related(sidecar, place.project, named, words_of(symbol), symbol=symbol),
         )
 
@@ -118,11 +117,6 @@ class AboutCode:
             for memory, why in zip(memories, whys, strict=True)
         ]
 
-    async def _naming(self, sidecar: "AsyncSidecar", place: Place) -> list[str]:
-        catalog = self._catalogs.of(place.project, self._context_of(place.project))
-        await catalog.refresh(sidecar)
-        return catalog.naming(place)
-
     async def _with_related(
         self, sidecar: "AsyncSidecar", project: str, named: Sequence[str], words: Sequence[str], *, symbol: str = ""
     ) -> Aspect:
@@ -148,7 +142,7 @@ class AboutCode:
         )
         return (await sidecar.recall(request)).memories
 
-    async def _kept(self, key: tuple[str, str, str], find: Callable[[], Awaitable[Aspect]]) -> Aspect:
+    async def _kept(self, key: tuple[str, str], find: Callable[[], Awaitable[Aspect]]) -> Aspect:
         known = self._aspects.get(key)
         if known is None or known[0] <= self._clock():
             if len(self._aspects) >= _CACHE_ENTRIES:

@@ -53,13 +53,17 @@ class Catalog:
         """Load anew at the next need: something was stored or forgotten from here."""
         self._loaded_at = None
 
-    async def refresh(self, sidecar: "AsyncSidecar") -> None:
-        """See to it that what is held is not old. Goes on if the caller is cancelled, so that the next one has it."""
+    async def refresh(self, sidecar: "AsyncSidecar", *, at_once: bool = False) -> None:
+        """See to it that what is held is not old. Goes on if the caller is cancelled, so that the next one has it.
+
+        Args:
+            at_once: Look for new memories even if that was done a moment ago.
+        """
         if self._refreshing is None or self._refreshing.done():
             now = self._clock()
             if self._loaded_at is None or now - self._loaded_at > _LOAD_AGAIN_S:
                 self._refreshing = asyncio.create_task(self._load(sidecar))
-            elif now - self._looked_at > _LOOK_AGAIN_S:
+            elif at_once or now - self._looked_at > _LOOK_AGAIN_S:
                 self._refreshing = asyncio.create_task(self._add_newest(sidecar))
             else:
                 return

@@ -30,6 +30,7 @@ _MOST_RETRY_S: Final = 60.0
 _MODEL_WAIT_S: Final = 10.0
 _POLL_S: Final = 0.1
 _PROBE_S: Final = 5.0
+_CLOSE_AFTER_S: Final = 60.0
 
 _Answer = TypeVar("_Answer")
 Ask = Callable[["AsyncSidecar"], Awaitable[_Answer]]
@@ -179,7 +180,7 @@ class Connection:
         # Another task may have found the new one already.
         if self._sidecar is sidecar:
             self._sidecar = None
-            closing = asyncio.create_task(sidecar.close())
+            closing = asyncio.create_task(_close_later(sidecar))
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
             self._become(AWAY, error)
@@ -205,6 +206,12 @@ class Connection:
         self.state, self.problem = state, problem
         if is_new:
             self._changed()
+
+
+async def _close_later(sidecar: "AsyncSidecar") -> None:
+    # At once would cancel what others still wait for on it, as if their editor had.
+    await asyncio.sleep(_CLOSE_AFTER_S)
+    await sidecar.close()
 
 
 async def _awaited(ask: Ask[_Answer], sidecar: "AsyncSidecar") -> _Answer:

@@ -47,7 +47,8 @@ class Editor:
 
     async def ask(self, name: str, **fields: Any) -> Any:
         """Send a request of ours and return its answer as plain JSON."""
-        return as_json(await self.client.protocol.send_request_async(f"sidecar/{name}", fields))
+        protocol: Any = self.client.protocol
+        return as_json(await protocol.send_request_async(f"sidecar/{name}", fields))
 
     async def run(self, name: str, *arguments: Mapping[str, Any]) -> Any:
         """Run a command of ours."""
@@ -102,7 +103,7 @@ async def editor(
     command: Sequence[str] = COMMAND,
 ) -> AsyncIterator[Editor]:
     """Give an editor with these folders open; its server is told to end afterwards, and must end well."""
-    client = make_test_lsp_client()
+    client: Any = make_test_lsp_client()
     found = Editor(client)
     await client.start_io(*command, env=environment(home))
     process = client._server
@@ -172,7 +173,7 @@ class RawServer:
     def greet(self, *folders: Path, **params: Any) -> dict[str, Any]:
         """Say hello with these folders open, and return what the server says of itself."""
         opened = [{"uri": folder.as_uri(), "name": folder.name} for folder in folders]
-        hello = {"processId": None, "rootUri": None, "capabilities": {}, "workspaceFolders": opened}
+        hello: dict[str, Any] = {"processId": None, "rootUri": None, "capabilities": {}, "workspaceFolders": opened}
         result = self.ask("initialize", hello | params)["result"]
         self.send({"method": "initialized", "params": {}})
         assert isinstance(result, dict)

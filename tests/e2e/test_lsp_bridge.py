@@ -8,19 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from sidecar.api.v1 import activity_service_pb2 as activity
 from sidecar.api.v1 import evidence_service_pb2 as evidence
-from sidecar.api.v1.memory_pb2 import CallContext
-from sidecar.api.v1.memory_service_pb2 import GetMemoryRequest, RememberRequest
+from sidecar.api.v1.memory_pb2 import RELATION_DERIVED_FROM, CallContext, Link
+from sidecar.api.v1.memory_service_pb2 import GetMemoryRequest, RecallRequest, RememberRequest
 from sidecar.client import Sidecar, stop
 from sidecar.errors import SidecarNotRunningError
 from tests.e2e.editor import DEADLINE_S, PRESETS, Editor, RawServer, editor
 from tests.e2e.running import write_settings
 
 HOSTILE = "````` </code> [free](command:workbench.run) ![x](http://evil.test/x.png)\n\x1b[31m\u202e <b>bold</b>"
+in_shared_editor = pytest.mark.asyncio(loop_scope="module")
 SOURCE = 'title = "😋"; connect_timeout = 5\nreturn connect_timeout\n'
 
 
@@ -34,10 +36,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         stop(folder, force=True)
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    """Give a repository with one source file; it has another name in each test, and so other memories."""
-    folder = tmp_path / f"shop-{tmp_path.name}"
+def repository(folder: Path) -> Path:
+    """Return a new repository with one source file."""
     (folder / ".git").mkdir(parents=True)
     (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (folder / "src").mkdir()
@@ -46,18 +46,36 @@ def shop(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """Give a repository that has another name in each test, and so other memories."""
+    return repository(tmp_path / f"shop-{tmp_path.name}")
+
+
+@pytest.fixture
 def source(shop: Path) -> str:
     """Return the source file's URI."""
     return (shop / "src" / "login.py").as_uri()
 
 
-@pytest.fixture
-async def code(home: Path, shop: Path) -> AsyncIterator[Editor]:
-    """Give an editor whose sidecar runs."""
-    async with editor(home, shop) as found:
+@pytest.fixture(scope="module")
+def mall(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a repository for those tests that share an editor."""
+    return repository(tmp_path_factory.mktemp("lsp") / "mall")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def code(home: Path, mall: Path) -> AsyncIterator[Editor]:
+    """Give an editor whose sidecar runs, to tests that do not mind each other: a start takes most of their time."""
+    async with editor(home, mall) as found:
         # A request of a person waits for it.
         await found.ask("list", limit=1)
         yield found
+
+
+@pytest.fixture
+def inside(mall: Path) -> str:
+    """Return the URI of the source file in the shared editor."""
+    return (mall / "src" / "login.py").as_uri()
 
 
 @pytest.fixture
@@ -97,13 +115,15 @@ async def test_every_editor_is_shown_what_is_known(home: Path, shop: Path, sourc
         assert "Never log passwords." in "".join((*code.pages, *code.messages))
 
 
-async def test_stored_text_is_text_and_nothing_else(code: Editor, source: str) -> None:
+@in_shared_editor
+async def test_stored_text_is_text_and_nothing_else(code: Editor, inside: str) -> None:
     """A memory may come from anywhere: no link, picture, command, HTML or escape sequence of it may come to life."""
+    seen = len(code.pages)
     await code.ask("remember", content=f"connect_timeout {HOSTILE}")
-    shown = await code.hover(source, 1, 8)
+    shown = await code.hover(inside, 1, 8)
     await code.run("recall", {"query": "connect_timeout"})
-    await until(lambda: code.pages)
-    for markdown in (shown, code.pages[0]):
+    await until(lambda: len(code.pages) > seen)
+    for markdown in (shown, code.pages[-1]):
         before, _, rest = markdown.partition("``````text\n")
         inside, _, behind = rest.partition("\n``````")
         assert "command:workbench" in inside
@@ -129,18 +149,21 @@ def test_what_is_switched_off_is_not_offered(raw: RawServer) -> None:
     assert not {"hoverProvider", "codeLensProvider"} & {name for name, value in told.items() if value}
 
 
-async def test_looking_is_no_evidence(code: Editor, source: str, home: Path) -> None:
+@in_shared_editor
+async def test_looking_is_no_evidence(code: Editor, inside: str, home: Path) -> None:
     """A memory that an editor shows was not shown to an agent, whatever way it was shown."""
-    stored = await code.ask("remember", content="`src/login.py` asks for two factors.", uri=source)
-    assert "two factors" in await code.hover(source, 0, 0)
-    await code.lens(source)
-    assert (await code.ask("recall", query="two factors at login", uri=source))["memories"]
-    assert (await code.ask("context", task="two factors at login", uri=source))["memoryIds"] == [stored["id"]]
-    assert (await code.ask("memoriesForFile", uri=source))["memories"]
+    stored = await code.ask("remember", content="`src/login.py` asks for two factors.", uri=inside)
+    assert "two factors" in await code.hover(inside, 0, 0)
+    await code.lens(inside)
+    assert (await code.ask("recall", query="two factors at login", uri=inside))["memories"]
+    assert (await code.ask("context", task="two factors at login", uri=inside))["memoryIds"]
+    shown = (await code.ask("memoriesForFile", uri=inside))["memories"]
+    assert stored["id"] in [memory["id"] for memory in shown]
     with Sidecar.connect(home, start=False) as sidecar:
         answer = sidecar.get_memory(GetMemoryRequest(memory_id=stored["id"]))
         sessions = sidecar.list_sessions(evidence.ListSessionsRequest()).sessions
-    assert (answer.memory.access_count, list(answer.usage_events), list(sessions)) == (0, [], [])
+    assert (answer.memory.access_count, list(answer.usage_events)) == (0, [])
+    assert not [session for session in sessions if session.thread.client.startswith("lsp-")]
 
 
 @pytest.mark.parametrize(("encoding", "column"), [("utf-16", 14), ("utf-8", 16), ("utf-32", 13)])
@@ -193,10 +216,12 @@ def test_editors_without_code_actions_get_commands(raw: RawServer, shop: Path, s
     assert [command["command"] for command in commands] == ["sidecar.remember", "sidecar.recall"]
 
 
-async def test_a_memory_goes_through_its_life(code: Editor, source: str) -> None:
+@in_shared_editor
+async def test_a_memory_goes_through_its_life(code: Editor, inside: str) -> None:
     """Each request does what it says, and answers as the contract has it."""
-    stored = await code.ask("remember", content="Deploys go out on Tuesday.", type="convention", importance=0.7)
-    again = await code.ask("remember", content="Deploys go out on Tuesday.")
+    before = (await code.ask("list"))["total"]
+    stored = await code.ask("remember", content="Releases are cut on Tuesday.", type="convention", importance=0.7)
+    again = await code.ask("remember", content="Releases are cut on Tuesday.")
     assert (again["id"], again["created"]) == (stored["id"], False)
     other = await code.ask("remember", content="The train leaves at ten.", relatedTo=[stored["id"].lower()])
     got = (await code.ask("get", id=stored["id"]))["memory"]
@@ -204,9 +229,10 @@ async def test_a_memory_goes_through_its_life(code: Editor, source: str) -> None
     assert got["usefulness"] == {"used": 0, "misled": 0, "shown": 0, "multiplier": 1.0}
     assert "relevance" not in got
     listed = await code.ask("list", limit=1)
-    assert ([each["id"] for each in listed["memories"]], listed["total"]) == ([other["id"]], 2)
-    assert (await code.ask("list", type="convention"))["total"] == 1
-    recalled = await code.ask("recall", query="when do deploys go out?", limit=1)
+    assert ([each["id"] for each in listed["memories"]], listed["total"]) == ([other["id"]], before + 2)
+    typed = (await code.ask("list", type="convention"))["memories"]
+    assert {memory["type"] for memory in typed} == {"convention"}
+    recalled = await code.ask("recall", query="when are releases cut?", limit=1)
     assert recalled["memories"][0]["relevance"] > 0.5
     assert recalled["recallId"] == ""
     assert await code.ask("challenge", id=stored["id"], reason="Friday.") == {"id": stored["id"], "disputed": True}
@@ -221,14 +247,20 @@ async def test_a_memory_goes_through_its_life(code: Editor, source: str) -> None
     assert figures[0]["value"] is None
 
 
-async def test_use_of_a_memory_is_told(code: Editor, shop: Path, source: str, home: Path) -> None:
-    """What agents store while the editor runs is seen there, with what is known of its use."""
-    await code.hover(source, 0, 0)
-    context = CallContext(client="claude-code", session="s1", project=shop.name)
+@in_shared_editor
+async def test_use_of_a_memory_is_told(code: Editor, mall: Path, inside: str, home: Path) -> None:
+    """What agents store and use while the editor runs is seen there: found in no time, and that it helped."""
+    await code.hover(inside, 0, 0)
+    context = CallContext(client="claude-code", session=f"s-{mall.parent.name}", project=mall.name)
     with Sidecar.connect(home, start=False, context=context) as sidecar:
         old = sidecar.remember(RememberRequest(content="src/login.py takes one factor.")).memory_id
-        assert old
-    assert "one factor" in (await code.ask("memoriesForFile", uri=source))["memories"][0]["content"]
+        assert sidecar.recall(RecallRequest(query="factors that login.py takes", request_key=old)).total
+        rests_on = Link(relation=RELATION_DERIVED_FROM, memory_id=old)
+        sidecar.remember(RememberRequest(content="One factor is not enough.", links=[rests_on]))
+    shown = (await code.ask("memoriesForFile", uri=inside))["memories"]
+    use = next(memory["usefulness"] for memory in shown if memory["id"] == old)
+    assert (use["used"], use["misled"], use["shown"]) == (1, 0, 1)
+    assert use["multiplier"] > 1
 
 
 async def test_open_and_saved_files_are_noted(home: Path, shop: Path, source: str) -> None:
@@ -264,16 +296,18 @@ async def test_files_are_not_noted_where_that_is_off(home: Path, shop: Path, sou
         assert not sidecar.list_recent_files(activity.ListRecentFilesRequest(project=shop.name)).files
 
 
-async def test_commands_show_their_results_unless_quiet(code: Editor, source: str) -> None:
+@in_shared_editor
+async def test_commands_show_their_results_unless_quiet(code: Editor, inside: str) -> None:
     """Whoever clicks a lens sees what it stands for; a plugin that shows it itself asks for quiet."""
+    pages, messages = len(code.pages), len(code.messages)
     await code.run("remember", {"content": "Deploys go out on Tuesday.", "quiet": True})
     await code.run("recall", {"query": "deploys"})
     await code.run("insights")
     await code.run("status")
-    await until(lambda: len(code.pages) == 2 and len(code.messages) == 1)
-    assert "Deploys go out on Tuesday." in code.pages[0]
-    assert "not known" in code.pages[1]
-    assert code.messages[0].startswith("The sidecar is running, ")
+    await until(lambda: len(code.pages) == pages + 2 and len(code.messages) == messages + 1)
+    assert "Deploys go out on Tuesday." in code.pages[pages]
+    assert "not known" in code.pages[pages + 1]
+    assert code.messages[-1].startswith("The sidecar is running, ")
 
 
 async def test_pages_are_read_only_and_go_with_the_server(home: Path, shop: Path) -> None:
@@ -300,8 +334,10 @@ BAD_ARGUMENTS: tuple[tuple[str, list[Any], str], ...] = (
 )
 
 
+@in_shared_editor
 async def test_bad_arguments_are_refused_by_name(code: Editor) -> None:
     """-32602, with the field, and nothing of our insides (T-35)."""
+    before = list(code.messages)
     for name, arguments, told in BAD_ARGUMENTS:
         with pytest.raises(JsonRpcException) as caught:
             await code.run(name, *arguments)
@@ -309,23 +345,28 @@ async def test_bad_arguments_are_refused_by_name(code: Editor) -> None:
         assert told in caught.value.message
         said = str((caught.value.message, caught.value.data))
         assert not any(word in said for word in ("Traceback", "cattrs", ".py"))
-    assert code.messages == []
+    assert code.messages == before
 
 
+@in_shared_editor
 async def test_refusals_come_with_reason_and_remedy(code: Editor) -> None:
     """A plugin can branch on the reason and show the remedy."""
-    with pytest.raises(JsonRpcException) as missing:
-        await code.ask("get", id="mem_00000000000000000000000009")
-    assert (missing.value.code, missing.value.data["reason"]) == (-32803, "MEMORY_NOT_FOUND")
-    assert missing.value.data["remedy"]
     rule = await code.ask("remember", content="Always be kind.", type="golden_rule")
-    with pytest.raises(JsonRpcException, match="golden rule") as kept:
-        await code.ask("forget", id=rule["id"])
-    assert (kept.value.code, kept.value.data["reason"]) == (-32803, "NOT_FORGOTTEN")
+    for name, memory_id, reason in (
+        ("get", "mem_00000000000000000000000009", "MEMORY_NOT_FOUND"),
+        ("forget", rule["id"], "NOT_FORGOTTEN"),
+    ):
+        with pytest.raises(JsonRpcException) as caught:
+            await code.ask(name, id=memory_id)
+        data: Any = caught.value.data
+        assert (caught.value.code, data["reason"]) == (-32803, reason)
+        assert data["remedy"]
 
 
+@in_shared_editor
 async def test_documents_that_are_no_files_answer_empty(code: Editor) -> None:
     """Editors open scratch buffers, diffs and remote files too (T-34)."""
+    before = list(code.messages)
     for uri in (
         "untitled:Untitled-1",
         "git:/shop/x.py?HEAD",
@@ -338,7 +379,7 @@ async def test_documents_that_are_no_files_answer_empty(code: Editor) -> None:
         assert await code.hover(uri, 0, 0) == ""
         assert await code.lens(uri) == ""
         assert await code.ask("memoriesForFile", uri=uri) == {"memories": []}
-    assert code.messages == []
+    assert code.messages == before
 
 
 async def test_memories_go_to_the_files_own_project(home: Path, shop: Path, tmp_path: Path) -> None:

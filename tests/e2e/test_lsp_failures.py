@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -65,8 +66,8 @@ async def until(is_so: Callable[[], object]) -> None:
 
 def shown(code: Editor) -> list[int | str]:
     """Return the tokens of the progress that is shown now."""
-    reports = code.client.progress_reports.items()
-    return [token for token, seen in reports if seen and seen[-1].kind == "begin"]
+    reports: dict[Any, list[Any]] = dict(code.client.progress_reports)
+    return [token for token, seen in reports.items() if seen and seen[-1].kind == "begin"]
 
 
 async def test_without_a_sidecar_an_editor_is_not_disturbed(broken_home: Path, shop: Path) -> None:
@@ -81,8 +82,9 @@ async def test_without_a_sidecar_an_editor_is_not_disturbed(broken_home: Path, s
         for _ in range(3):
             with pytest.raises(JsonRpcException) as caught:
                 await code.ask("recall", query="x")
-            assert (caught.value.code, caught.value.data["reason"]) == (-32803, "sidecar_away")
-            assert caught.value.data["remedy"]
+            code_and_data: Any = (caught.value.code, caught.value.data)
+            assert (code_and_data[0], code_and_data[1]["reason"]) == (-32803, "sidecar_away")
+            assert code_and_data[1]["remedy"]
         assert (await code.ask("status"))["state"] in {"starting", "away"}
         await until(lambda: code.statuses[-1]["state"] == "away")
         assert code.statuses[-1]["message"]
@@ -119,6 +121,7 @@ async def test_killed_sidecar_is_found_again(home: Path, shop: Path) -> None:
         assert code.messages == []
 
 
+@pytest.mark.slow
 async def test_stopped_sidecar_does_not_hold_up_hovers(home: Path, shop: Path) -> None:
     """A sidecar that neither answers nor ends: one hover waits a little, the others not at all; later it goes on."""
     source = (shop / "app.py").as_uri()
@@ -146,7 +149,7 @@ async def test_cancelled_requests_end(home: Path, shop: Path) -> None:
         await code.ask("list", limit=1)
         process = psutil.Process(sidecar_pid(home))
         process.suspend()
-        protocol = code.client.protocol
+        protocol: Any = code.client.protocol
         command = types.ExecuteCommandParams("sidecar.remember", arguments=[{"content": "Never stored."}])
         waiting = [
             protocol.send_request_async("workspace/executeCommand", command, msg_id="a"),
@@ -163,6 +166,7 @@ async def test_cancelled_requests_end(home: Path, shop: Path) -> None:
         assert (await code.ask("list"))["total"] == 0
 
 
+@pytest.mark.slow
 async def test_progress_can_be_stopped_where_it_is_shown(home: Path, shop: Path) -> None:
     """The button beside the progress ends the request, as cancelling it does."""
     async with editor(home, shop) as code:
@@ -177,6 +181,7 @@ async def test_progress_can_be_stopped_where_it_is_shown(home: Path, shop: Path)
         process.resume()
 
 
+@pytest.mark.slow
 async def test_two_editors_share_one_sidecar(home: Path, shop: Path) -> None:
     """Both start it at once, one comes to be; what one stores the other shows."""
     source = (shop / "app.py").as_uri()
@@ -192,6 +197,7 @@ async def test_two_editors_share_one_sidecar(home: Path, shop: Path) -> None:
         assert (await one.ask("list"))["total"] == 2
 
 
+@pytest.mark.slow
 async def test_a_thousand_hovers(home: Path, shop: Path) -> None:
     """Many at once, as from a restless mouse over many places: all are answered, in bounded memory."""
     lines = [f"name_{number} = {number}" for number in range(100)]
