@@ -25,7 +25,7 @@ def symbol_at(path: str, position: Position, codec: PositionCodec) -> str:
     lines = read_lines(path, first=position.line, count=1)
     if not lines or len(lines[0]) > _MAX_LINE_CHARACTERS:
         return ""
-    at = codec.position_from_client_units(lines, Position(0, position.character)).character
+    at = _column(lines[0], position.character, codec)
     return next((found[0] for found in _IDENTIFIER.finditer(lines[0]) if found.start() <= at <= found.end()), "")
 
 
@@ -37,14 +37,21 @@ def text_in(path: str, selected: Range, codec: PositionCodec) -> str:
     lines = read_lines(path, first=selected.start.line, count=count)
     if not lines:
         return ""
-    start = codec.position_from_client_units(lines, Position(0, selected.start.character)).character
+    start = _column(lines[0], selected.start.character, codec)
     if len(lines) < count:
         # The end lies behind the last line.
         return "".join((lines[0][start:], *lines[1:]))
-    end = codec.position_from_client_units(lines, Position(count - 1, selected.end.character)).character
+    end = _column(lines[-1], selected.end.character, codec)
     if count == 1:
         return lines[0][start:end]
     return "".join((lines[0][start:], *lines[1:-1], lines[-1][:end]))
+
+
+def _column(line: str, character: int, codec: PositionCodec) -> int:
+    """Return where a character in the editor's units is in a line; beyond its end, the end."""
+    text = line.rstrip("\n")
+    within = min(character, codec.client_num_units(text))
+    return codec.position_from_client_units([text], Position(0, within)).character
 
 
 def read_lines(path: str, *, first: int, count: int) -> Sequence[str]:
@@ -54,10 +61,11 @@ def read_lines(path: str, *, first: int, count: int) -> Sequence[str]:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except (OSError, ValueError):
         return ()
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
+        os.close(descriptor)
+        return ()
     with os.fdopen(descriptor, encoding="utf-8-sig", errors="replace") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
-            return ()
         # As in LSP, a line ends with a line feed, a carriage return, or both.
         lines = tuple(islice(file, first, first + count))
     return () if any("\0" in line for line in lines) else lines

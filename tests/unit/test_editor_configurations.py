@@ -43,7 +43,7 @@ def test_kate_starts_it() -> None:
     """Each entry has what Kate looks for: a command and the kinds of file."""
     for server in configuration("kate.json")["servers"].values():
         assert server["command"] == START
-        assert re.compile(server["highlightingModeRegex"])
+        assert re.fullmatch(server["highlightingModeRegex"], server["highlightingModeRegex"].strip("^$"))
 
 
 def test_sublime_and_zed_start_it_with_options_that_are_known() -> None:
