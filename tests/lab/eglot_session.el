@@ -15,13 +15,10 @@
 (text-mode)
 (apply #'eglot (eglot--guess-contact))
 (unless (eglot-current-server) (error "Eglot manages no server"))
-(let ((stored (memory-sidecar--ask
-               :sidecar/remember
-               (list :content "deploy_window is in hours." :uri (memory-sidecar--uri)))))
-  (message "STORED %s" (plist-get stored :namespace)))
 (memory-sidecar-remember (point-min) (line-end-position))
-(memory-sidecar-recall "deploy_window hours")
-(message "RECALLED %s" (with-current-buffer "*memories*" (string-match-p "in hours" (buffer-string))))
+(memory-sidecar-recall "deploy_window")
+(with-current-buffer "*memories*"
+  (unless (string-match-p "deploy_window = 3" (buffer-string)) (error "Recall shows %s" (buffer-string))))
 (goto-char (point-min))
 (search-forward "deploy_")
 (let ((hover (jsonrpc-request (eglot-current-server) :textDocument/hover (eglot--TextDocumentPositionParams))))

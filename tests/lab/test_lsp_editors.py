@@ -1,4 +1,4 @@
-"""The language server in real editors, headless: Neovim without a plugin, Emacs with the configuration for Eglot."""
+"""The language server in real editors, headless: Neovim without a plugin, Emacs with the ready configurations."""
 
 import json
 import os
@@ -76,25 +76,26 @@ def test_neovim_shows_memories(program: str, home: Path, source: Path, tmp_path:
     assert seen["encoding"] in {"utf-8", "utf-16", "utf-32"}
 
 
-def test_emacs_shows_memories_by_eglot(home: Path, source: Path, tmp_path: Path) -> None:
-    """The configuration that lies ready works as it is, but for the program's name."""
+@pytest.mark.parametrize(
+    ("library", "session", "where"),
+    [
+        ("eglot", "eglot_session.el", "Emacs 29 has it, and for older ones there is the package elpa-eglot"),
+        ("lsp-mode", "lsp_mode_session.el", "the system's packages have it, as elpa-lsp-mode"),
+    ],
+)
+def test_emacs_shows_memories(home: Path, source: Path, tmp_path: Path, library: str, session: str, where: str) -> None:
+    """The configurations that lie ready work as they are, but for the program's name."""
     emacs = shutil.which("emacs")
     if emacs is None:
         pytest.skip("Emacs is not installed; the system's packages have it")
-    probe = [emacs, "--batch", "--eval", "(progn (package-initialize) (require 'eglot))"]
+    probe = [emacs, "--batch", "--eval", f"(progn (package-initialize) (require '{library}))"]
     if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
-        pytest.skip("Eglot is not installed: Emacs 29 has it, and for older ones the package elpa-eglot")
-    words = environment(
-        home,
-        tmp_path,
-        SOURCE=str(source),
-        SERVER=SERVER,
-        CONFIGURATION=str(ROOT / "docs/editors/eglot.el"),
-    )
-    said = run([emacs, "--batch", "-l", str(HERE / "eglot_session.el")], words)
-    assert "STORED project:shop" in said
-    assert re.search(r"RECALLED \d+", said)
-    assert re.search(r"HOVER .*deploy_window is in hours\.", said)
+        pytest.skip(f"{library} is not installed: {where}")
+    configuration = str(ROOT / "docs/editors" / f"{library}.el")
+    words = environment(home, tmp_path, SOURCE=str(source), SERVER=SERVER, CONFIGURATION=configuration)
+    said = run([emacs, "--batch", "-l", str(HERE / session)], words)
+    assert "Remembered in project:shop: mem_" in said
+    assert re.search(r"HOVER .*1 memory about `deploy_window`.*deploy_window = 3", said)
 
 
 def environment(home: Path, tmp_path: Path, **more: str) -> dict[str, str]:
