@@ -69,6 +69,10 @@ class AboutCode:
         self._known.clear()
         self._catalogs.invalidate()
 
+    async def prepare(self, sidecar: "AsyncSidecar", project: str) -> None:
+        """Read what the project's memories name, so that the first hover need not; goes on if it is cancelled."""
+        await self._catalogs.of(project, self._context_of(project)).refresh(sidecar)
+
     async def file(self, sidecar: "AsyncSidecar", place: Place, *, with_related: bool) -> Aspect:
         """Return the memories about a file.
 

@@ -60,6 +60,8 @@ class Front:
         """Note that a document was opened: the first need of a sidecar."""
         self.desk.connection.need()
         self._languages[uri] = language
+        if self.desk.connection.state == RUNNING:
+            self._prepare(self.desk.places.project(uri))
         if self.desk.options.file_activity:
             self._activity.note(uri, Action.READ, language=language)
 
@@ -93,6 +95,7 @@ class Front:
         if connection.state == RUNNING:
             self._activity.send()
             self._refresh_lenses()
+            self._prepare(self.desk.places.project(None))
         problem = connection.problem
         # One that merely ended is looked for again at once, and nobody need know.
         is_news = connection.state == AWAY and problem is not None and not isinstance(problem, SidecarNotRunningError)
@@ -100,6 +103,12 @@ class Front:
             self._has_told = True
             told = ". ".join(filter(None, problem_and_remedy(problem)))
             self.showing.message(f"Memories are away: {told}", types.MessageType.Warning)
+
+    def _prepare(self, project: str) -> None:
+        desk = self.desk
+        # Nobody waits for it, so that it may take as long as it takes.
+        prepared = desk.connection.call(lambda sidecar: desk.about.prepare(sidecar, project))
+        self._begin(empty_if_failing("preparing", prepared, None))
 
     def _memories_changed(self) -> None:
         """Forget what was answered before, since something was stored or changed from here."""
