@@ -15,6 +15,7 @@ import re
 import stat
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Final
 
@@ -50,6 +51,37 @@ def project_name(cwd: str, *, home: Path | None = None) -> str:
     return _local_project(path, home or Path.home())
 
 
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository's work tree, and the project that it is.
+
+    Attributes:
+        root: Absolute path of the folder where the work tree begins.
+        project: See `project_name`.
+    """
+
+    root: str
+    project: str
+
+
+def find_repository(path: str, *, home: Path | None = None) -> Repository | None:
+    """Return the repository that an absolute path of this machine lies in, or is.
+
+    Args:
+        path: Of a folder; it need not be there.
+        home: The user's home directory; the real one if not given.
+    """
+    if not path or len(path) > _MAX_PATH_CHARACTERS or "\0" in path or path.startswith(("\\\\", "//")):
+        return None
+    if not Path(path).is_absolute():
+        return None
+    try:
+        folder, home = Path(os.path.realpath(path)), Path(os.path.realpath(home or Path.home()))
+    except (OSError, ValueError):
+        return None
+    return _repository_above(folder, home)
+
+
 class CachedProjects:
     """Remembers names of projects for a few minutes. Not safe to call from several threads at once."""
 
@@ -78,14 +110,19 @@ def _local_project(path: Path, home: Path) -> str:
         return _clean_name(path.name)
     if folder in (home, Path(folder.anchor)):
         return ""
+    repository = _repository_above(folder, home)
+    return repository.project if repository else _clean_name(folder.name.removesuffix(".git"))
+
+
+def _repository_above(folder: Path, home: Path) -> Repository | None:
     for candidate in (folder, *folder.parents)[:_MAX_DEPTH]:
         # A repository of dot files must not make one project of everything below it.
         if candidate in (home, Path(candidate.anchor)):
             break
         name = _repository_name(candidate)
         if name:
-            return _clean_name(name)
-    return _clean_name(folder.name.removesuffix(".git"))
+            return Repository(str(candidate), _clean_name(name))
+    return None
 
 
 def _repository_name(folder: Path) -> str:

@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 
-from client_plugins.mcp_bridge.wire import Wire
+from client_plugins.kit.stdio_wire import Wire
 
 
 def main(*, is_offering_all: bool = False) -> int:

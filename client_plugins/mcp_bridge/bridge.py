@@ -13,12 +13,13 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.stdio import stdio_server
 
+from client_plugins.kit.parent_watch import end_with_parent
+from client_plugins.kit.stdio_wire import Wire
 from client_plugins.mcp_bridge.connection import Connection
 from client_plugins.mcp_bridge.desk import Desk
 from client_plugins.mcp_bridge.instructions import INSTRUCTIONS
-from client_plugins.mcp_bridge.lifetime import EndingReader, end_with_parent
+from client_plugins.mcp_bridge.lifetime import EndingReader
 from client_plugins.mcp_bridge.tools import all_tools, core_tools
-from client_plugins.mcp_bridge.wire import Wire
 
 SERVER_NAME: Final = "memory"
 _DISTRIBUTION: Final = "memory-sidecar"

@@ -6,45 +6,27 @@ Blocks, so it is called in threads. A sidecar that keeps dying is not restarted 
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from sidecar.errors import SidecarError, SidecarNotRunningError, UnavailableError
+from client_plugins.kit.restart_budget import RestartBudget
+from sidecar.errors import SidecarError, SidecarNotRunningError
 
 if TYPE_CHECKING:
     from sidecar.client import Sidecar
 
 log = logging.getLogger(__name__)
 
-MAX_RESTARTS: Final = 5
-RESTART_WINDOW_S: Final = 180.0
-
 _Answer = TypeVar("_Answer")
-
-
-class RestartBudgetError(UnavailableError):
-    """The sidecar died too often in a short time to be started once more."""
-
-    reason = "RESTART_BUDGET"
-
-    def __init__(self, home: str) -> None:
-        super().__init__(
-            f"the memory sidecar for {home} ended {MAX_RESTARTS} times within {RESTART_WINDOW_S / 60:.0f} minutes and "
-            "is not started again for now; work on without memory and tell the user to run `sidecar doctor`",
-            home=home,
-        )
 
 
 class Connection:
     """Connects to the sidecar of SIDECAR_HOME, or of the user's own data folder."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
         self._lock = threading.Lock()
         self._sidecar: Sidecar | None = None
-        self._restarts: deque[float] = deque()
-        self._was_connected = False
+        self._restarts = RestartBudget(clock)
 
     @property
     def is_open(self) -> bool:
@@ -82,9 +64,7 @@ class Connection:
         with self._lock:
             if self._sidecar is None:
                 folder = DataFolder.at()
-                if self._was_connected:
-                    self._count_restart(str(folder.home))
-                self._was_connected = True
+                self._restarts.spend(str(folder.home))
                 find_or_start(folder)
                 # It must not start one by itself, or the restarts would not be counted.
                 sidecar = Sidecar.connect(folder.home, start=False)
@@ -98,11 +78,3 @@ class Connection:
             # Another thread may have found the new one already.
             if self._sidecar is sidecar:
                 self._sidecar = None
-
-    def _count_restart(self, home: str) -> None:
-        now = self._clock()
-        while self._restarts and now - self._restarts[0] > RESTART_WINDOW_S:
-            self._restarts.popleft()
-        if len(self._restarts) >= MAX_RESTARTS:
-            raise RestartBudgetError(home)
-        self._restarts.append(now)

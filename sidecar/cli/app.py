@@ -94,6 +94,7 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[..., None]], ...]] = (
     (_RUNNING, "stop", lifecycle.stop),
     (_RUNNING, "restart", lifecycle.restart),
     (_RUNNING, "mcp", lifecycle.mcp),
+    (_RUNNING, "lsp", lifecycle.lsp),
     (_RUNNING, "hook", lifecycle.hook),
     (_SHOWING, "ingest", ingesting.ingest),
     (_SHOWING, "sessions", status.sessions),

@@ -9,6 +9,8 @@ from typing import Final, NoReturn
 _HOME_OPTION: Final = "--home"
 _TOOLS_OPTION: Final = "--tools"
 _ALL: Final = "all"
+# Many editors add it; there is no other way anyway.
+_STDIO_OPTION: Final = "--stdio"
 _HOOK_WORDS: Final = 2
 _TOOL_SETS: Final = (None, "core", _ALL)
 
@@ -24,6 +26,8 @@ def run(arguments: Sequence[str], *, serve: Callable[[Sequence[str]], int]) -> i
     words, tools = _without_option(words, _TOOLS_OPTION)
     if words[:1] == ["hook"] and len(words) == _HOOK_WORDS:
         run_hook(words[1], Path(home) if home else None)
+    if words[:1] == ["lsp"] and set(words[1:]) <= {_STDIO_OPTION} and tools is None:
+        return run_lsp_bridge(Path(home) if home else None)
     if words == ["mcp"] and tools in _TOOL_SETS:
         return run_mcp_bridge(Path(home) if home else None, is_offering_all=tools == _ALL)
     from sidecar.cli.app import run_command  # noqa: PLC0415 - typer and rich are not for the bridge
@@ -43,6 +47,19 @@ def run_mcp_bridge(home: Path | None, *, is_offering_all: bool = False) -> int:
     if home is not None:
         os.environ["SIDECAR_HOME"] = str(home)
     return main(is_offering_all=is_offering_all)
+
+
+def run_lsp_bridge(home: Path | None) -> int:
+    """Serve LSP over stdin and stdout until the editor ends it.
+
+    Args:
+        home: The data folder; without one SIDECAR_HOME, else the user's own.
+    """
+    from client_plugins.lsp_bridge.__main__ import main  # noqa: PLC0415
+
+    if home is not None:
+        os.environ["SIDECAR_HOME"] = str(home)
+    return main()
 
 
 def run_hook(client: str, home: Path | None) -> NoReturn:

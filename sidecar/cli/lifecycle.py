@@ -97,6 +97,20 @@ def mcp(
     raise typer.Exit(ExitCode(run_mcp_bridge(call.home, is_offering_all=tools is ToolSet.ALL)))
 
 
+def lsp(
+    context: typer.Context,
+    *,
+    stdio: Annotated[  # noqa: ARG001 - there is no other way, and nothing to choose
+        bool, typer.Option("--stdio", help="As without it; many editors add it.")
+    ] = False,
+    home: HomeOption = None,
+) -> None:
+    """Show memories in an editor over stdin and stdout (LSP). The editor starts it, beside its language servers."""
+    from sidecar.cli.entry import run_lsp_bridge  # noqa: PLC0415 - as for `mcp`
+
+    raise typer.Exit(ExitCode(run_lsp_bridge(Invocation.of(context, home, is_json=False).home)))
+
+
 def hook(
     context: typer.Context,
     *,

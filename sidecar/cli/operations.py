@@ -108,7 +108,7 @@ WAYS: Final[Mapping[str, Ways]] = {
 
 LOCAL_COMMANDS: Final = frozenset(
     {
-        *("start", "restart", "serve", "mcp", "hook", "restore-backup", "demo", "bench", "judge-eval"),
+        *("start", "restart", "serve", "mcp", "lsp", "hook", "restore-backup", "demo", "bench", "judge-eval"),
         *("connect", "disconnect", "connections"),
     }
 )

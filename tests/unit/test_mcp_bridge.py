@@ -17,13 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.server.mcpserver.exceptions import ToolError
 
+from client_plugins.kit.parent_watch import end_with_parent
 from client_plugins.kit.recognition import recalling_tool, shown_memories
+from client_plugins.kit.restart_budget import MAX_RESTARTS, RESTART_WINDOW_S, RestartBudgetError
 from client_plugins.mcp_bridge.caller import CODEX, client_name, describe_caller
-from client_plugins.mcp_bridge.connection import MAX_RESTARTS, RESTART_WINDOW_S, Connection, RestartBudgetError
+from client_plugins.mcp_bridge.connection import Connection
 from client_plugins.mcp_bridge.desk import Desk
 from client_plugins.mcp_bridge.display import CUT_MARK, fit, shown_content
 from client_plugins.mcp_bridge.instructions import INSTRUCTIONS
-from client_plugins.mcp_bridge.lifetime import EndingReader, end_with_parent
+from client_plugins.mcp_bridge.lifetime import EndingReader
 from client_plugins.mcp_bridge.limits import MAX_TOKENS, ROOMY, context_limits
 from client_plugins.mcp_bridge.tools import all_tools, core_tools, recall
 from client_plugins.mcp_bridge.tools.recall import MAX_RESULT_CHARACTERS, MAX_RESULTS, as_result, present
@@ -359,7 +361,7 @@ def test_bridge_imports_neither_grpc_nor_the_command_line() -> None:
 def test_wire_is_out_of_reach_for_everything_else() -> None:
     """Prints, raw writes, C code and children write to stderr from the moment the wire is taken."""
     code = (
-        "import ctypes, os, subprocess, sys; from client_plugins.mcp_bridge.wire import Wire\n"
+        "import ctypes, os, subprocess, sys; from client_plugins.kit.stdio_wire import Wire\n"
         "wire = Wire.take(); print('stray'); sys.stdout.flush(); os.write(1, b'raw'); libc = ctypes.CDLL(None)\n"
         "libc.puts(b'c'); libc.fflush(None); subprocess.run(['echo', 'child']); assert sys.stdin.read() == ''\n"
         "os.write(wire.outgoing, os.read(wire.incoming, 100))"

@@ -1,7 +1,7 @@
 """Keeps stdin and stdout for the protocol alone.
 
-The client reads every line on stdout as JSON-RPC, so one stray print breaks the connection. The real descriptors are
-moved away at the level of the operating system: what Python, C code or a child process writes to stdout goes to stderr.
+The client takes all that comes on stdout for JSON-RPC, so one stray print breaks the connection. The real descriptors
+are moved away at the level of the operating system: what Python, C code or a child writes to stdout goes to stderr.
 """
 
 import os
