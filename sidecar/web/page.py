@@ -1,6 +1,5 @@
 """What a page is, and what its views get and give."""
 
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -126,8 +125,3 @@ class Page:
     order: int
     icon: str
     routes: Sequence[PageRoute] = field(default_factory=tuple)
-
-
-def new_request_key() -> str:
-    """Return a key for a form, so that sending it twice does it once."""
-    return secrets.token_hex(16)

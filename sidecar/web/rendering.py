@@ -1,5 +1,6 @@
 """Makes HTML of templates. Everything is escaped, and a name that a template does not get is an error."""
 
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,7 +42,11 @@ class Site:
         )
         self._environment.filters.update(percent=percent, count=count, when=when, ago=ago, size=size)
         self._environment.globals.update(
-            url=self.url, static=self.static, has_page=self.has_page, pages=self.pages, now=_now
+            url=self.url,
+            static=self.static,
+            has_page=self.has_page,
+            pages=self.pages,
+            request_key=new_request_key,
         )
 
     def render(self, template: str, context: Mapping[str, object]) -> str:
@@ -105,6 +110,11 @@ def size(byte_count: float) -> str:
             return f"{byte_count:.0f} {unit}" if unit == "B" else f"{byte_count:.1f} {unit}"
         byte_count /= 1000
     return f"{byte_count:.1f} GB"
+
+
+def new_request_key() -> str:
+    """Return a key for a form, so that sending it twice does it once."""
+    return secrets.token_hex(16)
 
 
 def _now() -> datetime:
