@@ -33,10 +33,10 @@ def failure(visit: Visit, error: errors.SidecarError) -> HTMLResponse:
     """Return how an error is told: at its form, as a notice, or as a page."""
     status = int(status_of(error))
     if not visit.is_partial:
-        return visit.show("failure.html", status=status, message=error.message, code=status)
+        return visit.show("failure.html", {"message": error.message, "code": status}, status=status)
     form = _FORM.fullmatch(visit.request.headers.get("hx-source", ""))
     if form is not None and visit.request.method == "POST":
         headers = {"HX-Retarget": f"#{form[1]}-failure", "HX-Reswap": "innerHTML"}
-        return visit.show("failure_at_form.html", status=status, headers=headers, message=error.message)
+        return visit.show("failure_at_form.html", {"message": error.message}, status=status, headers=headers)
     headers = {"HX-Retarget": "#toasts", "HX-Reswap": "beforeend"}
-    return visit.show("failure_notice.html", status=status, headers=headers, message=error.message)
+    return visit.show("failure_notice.html", {"message": error.message}, status=status, headers=headers)

@@ -77,10 +77,15 @@ class Visit:
             raise InvalidInputError("form", type(error).__name__, f"at most {_MAX_FIELDS} fields of text") from error
 
     def show(
-        self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: object
+        self,
+        template: str,
+        values: Mapping[str, object] | None = None,
+        *,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
     ) -> HTMLResponse:
         """Return a template with these values, and with `page`, `session`, `visit` and what `Site` gives to all."""
-        context = {"page": self.page, "session": self.session, "visit": self, **values}
+        context = {"page": self.page, "session": self.session, "visit": self, **(values or {})}
         return HTMLResponse(self.site.render(template, context), status_code=status, headers=headers)
 
     def data(self, content: Mapping[str, object]) -> JSONResponse:

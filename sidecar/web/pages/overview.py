@@ -101,12 +101,12 @@ _CLIENT_COLUMNS: Final = (
 
 async def overview(visit: Visit) -> Response:
     """Show the page."""
-    return visit.show("overview/page.html", **await _values(visit))
+    return visit.show("overview/page.html", await _values(visit))
 
 
 async def figures(visit: Visit) -> Response:
     """Show the part that changes."""
-    return visit.show("overview/figures.html", **await _values(visit))
+    return visit.show("overview/figures.html", await _values(visit))
 
 
 async def _values(visit: Visit) -> dict[str, object]:
@@ -152,6 +152,11 @@ def _tile(metric: Metric, *, headline: str) -> _Tile:
         is_proxy=_PROXY in metric.label,
         is_headline=metric.name == headline,
     )
+
+
+def _client_row(counts: ClientCounts) -> _ClientRow:
+    client, channel = client_and_channel(counts.client)
+    return _ClientRow(client or "not named", channel, counts)
 
 
 PAGE: Final = Page(
