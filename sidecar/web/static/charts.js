@@ -30,12 +30,13 @@
     const box = figure.querySelector(".plot");
     const data = numbers(figure);
     const axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
-    const fills = [color("--chart-1"), color("--chart-2")];
+    // What stands alone is drawn in the strong colour.
+    const fills = data.length > 2 ? [color("--chart-1"), color("--chart-2")] : [color("--chart-2")];
     const bars = uPlot.paths.bars({ size: [0.72, 28], radius: 0.12 });
     const options = {
       width: Math.max(box.clientWidth, 120),
       height: HEIGHT,
-      padding: [8, 4, 0, 0],
+      padding: [8, 16, 0, 0],
       legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { setScale: false } },
       tzDate: (second) => uPlot.tzDate(new Date(second * 1000), "Etc/UTC"),
