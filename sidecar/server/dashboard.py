@@ -64,9 +64,10 @@ class DashboardDoor:
         async with self._lock:
             if self._is_closed:
                 raise ShuttingDownError
-            if self._open is None or not self._open[1].is_running:
-                self._open = await self._opened()
-            dashboard, listener = self._open
+            if self._open is not None and not self._open[1].is_running:
+                await self._open[1].stop()
+                self._open = None
+            dashboard, listener = self._open = self._open or await self._opened()
             listener.use()
             url, life_s = dashboard.new_link()
             return DashboardLink(

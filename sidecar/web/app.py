@@ -1,7 +1,7 @@
 """Puts the pages together: who is let in, which view answers, and what is said to those who are not."""
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -30,7 +30,15 @@ _UNATTENDED: Final = "unattended"
 class Dashboard:
     """One dashboard as an ASGI application, and the links to it."""
 
-    def __init__(self, services: Services, *, owner: str, port: int, access: Access | None = None) -> None:
+    def __init__(
+        self,
+        services: Services,
+        *,
+        owner: str,
+        port: int,
+        access: Access | None = None,
+        pages: Sequence[Page] | None = None,
+    ) -> None:
         """Put the pages together.
 
         Args:
@@ -38,6 +46,7 @@ class Dashboard:
             owner: Whose memories.
             port: Of 127.0.0.1, where it is served.
             access: Who may look; without one, nobody yet.
+            pages: What there is; without them, all that `sidecar.web.pages` holds.
         """
         self._services = services
         self._owner = owner
@@ -45,7 +54,7 @@ class Dashboard:
         self._access = access or Access()
         # Cookies are sent to every port of a host, but only below their path. So a page of some other server on this
         # machine, which cannot know this path, never gets ours.
-        self.site = Site(all_pages(), prefix=f"/{secrets.token_hex(6)}")
+        self.site = Site(all_pages() if pages is None else pages, prefix=f"/{secrets.token_hex(6)}")
         self._on_use: Callable[[], None] = _nothing
         self._files = {path.relative_to(STATIC_FOLDER).as_posix(): path for path in STATIC_FOLDER.rglob("*.*")}
         below = Router(self._routes(), redirect_slashes=False, default=self._nothing_here)

@@ -60,6 +60,7 @@ class WebListener:
         self._note_use = note_use
         self._last_use = time.monotonic()
         self._stop = asyncio.Event()
+        self._is_closing = False
         self._task: asyncio.Task[None] | None = None
         dashboard.on_use(self.use)
         config = uvicorn.Config(
@@ -82,8 +83,8 @@ class WebListener:
 
     @property
     def is_running(self) -> bool:
-        """Tell whether it still serves."""
-        return self._task is not None and not self._task.done()
+        """Tell whether it serves, and goes on to."""
+        return self._task is not None and not self._is_closing
 
     def use(self) -> None:
         """Note that somebody uses it now."""
@@ -115,6 +116,7 @@ class WebListener:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stop.wait(), min(remaining_s, _LONGEST_CHECK_S))
         finally:
+            self._is_closing = True
             await self._server.shutdown(sockets=[self._bound])
             log.info("dashboard closed", extra={"asked": self._stop.is_set()})
 

@@ -57,7 +57,7 @@ class Site:
         """Tell whether there is such a page, for links to pages of others."""
         return name in self._paths
 
-    def url(self, page: str, *segments: str, **query: object) -> str:
+    def url(self, page: str, /, *segments: str, **query: object) -> str:
         """Return the address of a page, or of what is below it.
 
         Args:

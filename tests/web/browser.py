@@ -1,7 +1,6 @@
 """The system's Chromium, driven by Playwright, and what a page must not do in it."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, sync_playwright
 
 from sidecar.client import Sidecar
+from tests.architecture.gates.install_browser import found
 
-PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PHONE_WIDTH: Final = 360
 DESKTOP_WIDTH: Final = 1280
 # What would call home is switched off; the tests have no network.
@@ -64,8 +63,8 @@ class Faults:
 @contextmanager
 def launched() -> Iterator[Browser]:
     """Give a browser. Without one the test is skipped; in CI, where the set-up installs it, the test fails."""
-    program = next((path for name in PROGRAMS if (path := shutil.which(name))), None)
-    if program is None:
+    program = found()
+    if not program:
         told = "no Chromium is on PATH; `python -m tests.architecture.gates.install_browser` installs it"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(told)
     flags = [*_FLAGS, "--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [*_FLAGS]
