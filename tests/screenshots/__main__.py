@@ -19,7 +19,7 @@ from tests.web.seeding import seed
 ROOT: Final = Path(__file__).resolve().parents[2]
 PICTURES: Final = ROOT / "docs/pictures"
 MAX_BYTES: Final = 150_000
-_COLOURS: Final = 128
+_COLOURS: Final = 256
 _SETTLED_MS: Final = 700
 _VARIANTS: Final[tuple[tuple[str, Theme, int], ...]] = (
     ("light", "light", DESKTOP_WIDTH),
@@ -75,7 +75,7 @@ def small(png: bytes) -> bytes:
     picture = (
         Image.open(io.BytesIO(png))
         .convert("RGB")
-        .quantize(_COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        .quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     )
     target = io.BytesIO()
     picture.save(target, format="PNG", optimize=True)
