@@ -18,11 +18,11 @@ CUDA := cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvid
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo setup lock check format proto test slow lab extension vsix clean
+.PHONY: help install demo setup lock check format proto web screenshots test slow lab extension vsix clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
-		printf '  make %-9s %s\n' "$$name" "$$text"; done
+		printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -72,6 +72,12 @@ format: setup ## Format the code and apply the safe fixes.
 
 proto: setup ## Generate sidecar/api/v1 from proto/.
 	$(GATES).generate_api
+
+web: setup ## Take the dashboard's third-party files from npm anew.
+	$(GATES).vendor_web
+
+screenshots: setup ## Take the pictures of the dashboard in docs/pictures.
+	$(BIN)/python -m tests.screenshots
 
 test: setup ## Run the quick tests alone.
 	$(BIN)/python -m pytest -n 3 --dist worksteal

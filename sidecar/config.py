@@ -233,6 +233,9 @@ class Settings:
     prometheus_port: int = _setting(
         0, "Port of 127.0.0.1 on which Prometheus may read the figures, at `/metrics`; 0 serves none.", most=65_535
     )
+    dashboard_idle_s: float = _setting(
+        1800.0, "The dashboard stops listening once nobody has used it for so long.", unit="s", least=1, most=86_400
+    )
     metric_days: int = _setting(30, "Days that `sidecar insights` looks at.", unit="days", least=1, most=365)
 
     # --- language model, see docs/llm.md

@@ -103,6 +103,7 @@ WAYS: Final[Mapping[str, Ways]] = {
     "GetStatus": Ways("status", "status"),
     "Shutdown": Ways(command="stop"),
     "RetryParked": Ways(command="doctor --retry-parked"),
+    "OpenDashboard": Ways(command="dashboard"),
 }
 """By method. What is missing here is for programs only."""
 

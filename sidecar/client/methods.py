@@ -184,6 +184,7 @@ RETRY_JUDGE_JOBS: Final = Method(
 REPLAY_RECALLS: Final = Method(
     _INSIGHTS, insights.ReplayRecallsRequest, insights.ReplayRecallsResponse, WHOLE_STORE_DEADLINE_S
 )
+OPEN_DASHBOARD: Final = Method("AdminService", admin.OpenDashboardRequest, admin.OpenDashboardResponse)
 RETRY_PARKED: Final = Method("AdminService", admin.RetryParkedRequest, admin.RetryParkedResponse)
 
 

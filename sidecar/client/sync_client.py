@@ -11,7 +11,6 @@ import grpc
 from google.protobuf.message import Message
 
 from sidecar.api.v1 import activity_service_pb2 as activity
-from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import graph_service_pb2 as graph
 from sidecar.api.v1 import maintenance_service_pb2 as maintenance
@@ -19,6 +18,7 @@ from sidecar.api.v1 import memory_service_pb2 as memory
 from sidecar.api.v1 import validation_service_pb2 as validation
 from sidecar.api.v1.memory_pb2 import CallContext
 from sidecar.client import methods
+from sidecar.client.admin_calls import AdminCalls
 from sidecar.client.channel import bearer, open_channel
 from sidecar.client.endpoint import DataFolder, Endpoint
 from sidecar.client.insights_calls import InsightsCalls
@@ -30,7 +30,7 @@ _STREAM: Final = "StreamEvidence"
 _IMPORT: Final = "ImportMemories"
 
 
-class Sidecar(InsightsCalls):
+class Sidecar(AdminCalls, InsightsCalls):
     """The sidecar of one data folder.
 
     Every method takes and returns messages of the contract, raises the errors of `sidecar.errors` that the sidecar
@@ -272,33 +272,11 @@ class Sidecar(InsightsCalls):
         """Tell how much of each client's sessions could be read."""
         return self._call(methods.GET_COVERAGE, request, deadline_s)
 
-    def get_status(
-        self, request: admin.GetStatusRequest | None = None, *, deadline_s: float | None = None
-    ) -> admin.GetStatusResponse:
-        """Tell how the sidecar is."""
-        return self._call(methods.GET_STATUS, request or admin.GetStatusRequest(), deadline_s)
-
-    def shutdown(self, request: admin.ShutdownRequest, *, deadline_s: float | None = None) -> admin.ShutdownResponse:
-        """Ask the sidecar to stop; does not wait until it has. `sidecar.client.stop` does."""
-        return self._call(methods.SHUTDOWN, request, deadline_s)
-
     def request_reading(
         self, request: evidence.RequestReadingRequest, *, deadline_s: float | None = None
     ) -> evidence.RequestReadingResponse:
         """Ask for a transcript to be read now; returns before it is."""
         return self._call(methods.REQUEST_READING, request, deadline_s)
-
-    def wait_for_index(
-        self, request: admin.WaitForIndexRequest, *, deadline_s: float | None = None
-    ) -> admin.WaitForIndexResponse:
-        """Wait until all that was stored can be found by meaning."""
-        return self._call(methods.WAIT_FOR_INDEX, request, deadline_s)
-
-    def retry_parked(
-        self, request: admin.RetryParkedRequest, *, deadline_s: float | None = None
-    ) -> admin.RetryParkedResponse:
-        """Try again to embed what was given up."""
-        return self._call(methods.RETRY_PARKED, request, deadline_s)
 
     def stream_evidence(
         self, requests: Iterable[evidence.StreamEvidenceRequest]

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Final, Protocol
 
 import grpc
 from google.protobuf import duration_pb2
@@ -48,6 +49,25 @@ class Identity:
     data_folder: str
 
 
+class DashboardLink(Protocol):
+    """A way into the dashboard."""
+
+    @property
+    def url(self) -> str:
+        """Works once."""
+        ...
+
+    @property
+    def expires_at(self) -> datetime:
+        """Until when, UTC."""
+        ...
+
+    @property
+    def idle_stop(self) -> timedelta:
+        """After so long without use the dashboard stops."""
+        ...
+
+
 class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
     """Serves status and shutdown."""
 
@@ -59,12 +79,14 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
         store: MemoryStore,
         request_stop: Callable[[], None],
         embedding: EmbedMemories,
+        open_dashboard: Callable[[], Awaitable[DashboardLink]],
     ) -> None:
         self._identity = identity
         self._status = status
         self._store = store
         self._request_stop = request_stop
         self._embedding = embedding
+        self._open_dashboard = open_dashboard
 
     async def GetStatus(
         self, request: pb.GetStatusRequest, context: grpc.aio.ServicerContext[pb.GetStatusRequest, pb.GetStatusResponse]
@@ -104,9 +126,18 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
         context: grpc.aio.ServicerContext[pb.RetryParkedRequest, pb.RetryParkedResponse],
     ) -> pb.RetryParkedResponse:
         """Tries again to embed what was given up."""
-        retried = await self._store.retry_parked()
-        self._embedding.wake()
-        return pb.RetryParkedResponse(retried=retried)
+        return pb.RetryParkedResponse(retried=await self._embedding.retry_parked())
+
+    async def OpenDashboard(
+        self,
+        request: pb.OpenDashboardRequest,
+        context: grpc.aio.ServicerContext[pb.OpenDashboardRequest, pb.OpenDashboardResponse],
+    ) -> pb.OpenDashboardResponse:
+        """Opens the dashboard and gives a link to it."""
+        link = await self._open_dashboard()
+        idle_stop = duration_pb2.Duration()
+        idle_stop.FromTimedelta(link.idle_stop)
+        return pb.OpenDashboardResponse(url=link.url, expire_time=timestamp(link.expires_at), idle_stop=idle_stop)
 
 
 def _status_response(identity: Identity, status: Status) -> pb.GetStatusResponse:

@@ -1,8 +1,10 @@
 """What the lifecycle runs, and how it tells it who it is. The lifecycle knows no store, index or model."""
 
 import asyncio
+import math
 import os
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -58,6 +60,22 @@ class Stopper:
         self.event.set()
 
 
+class OtherUse:
+    """When somebody last used the sidecar by another way than a call, such as the dashboard."""
+
+    def __init__(self) -> None:
+        self._last = -math.inf
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds since then; infinite if nobody ever did."""
+        return time.monotonic() - self._last
+
+    def note(self) -> None:
+        """Note that somebody does now."""
+        self._last = time.monotonic()
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of a sidecar: the process, what it is, and how it is asked to stop.
@@ -66,11 +84,13 @@ class Run:
         holder: This process, with an instance id that no other run has.
         build: Version and protocol.
         stopper: Asks for an orderly stop; `AdminService.Shutdown` uses it.
+        other_use: Keeps the sidecar from ending by itself, as calls do.
     """
 
     holder: Holder
     build: Build = THIS_BUILD
     stopper: Stopper = field(default_factory=Stopper)
+    other_use: OtherUse = field(default_factory=OtherUse)
 
     @classmethod
     def new(cls, build: Build = THIS_BUILD) -> "Run":

@@ -23,11 +23,14 @@ from sidecar.client.isolation import isolated_environment, isolated_python
 from sidecar.config import Settings, client_environment
 from sidecar.ports import Embedder, LanguageModel
 from sidecar.rpc.admin_service import AdminServicer, Identity
+from sidecar.rpc.credentials import LOCAL_OWNER
 from sidecar.rpc.evidence_service import EvidenceServicer
 from sidecar.server import policies
 from sidecar.server.application import Run
 from sidecar.server.background import SupervisedTask
 from sidecar.server.children import SupervisedChild
+from sidecar.server.dashboard import DashboardDoor
+from sidecar.server.dashboard_services import SharedParts, build_services
 from sidecar.server.judging import JudgingSetUp, set_up_judging
 from sidecar.server.language_model import LlmSetUp, set_up_llm
 from sidecar.server.servicers import (
@@ -75,6 +78,7 @@ class SidecarApplication:
         self._store: SqliteStore | None = None
         self._semantic: SemanticIndex | None = None
         self._llm: LlmSetUp | None = None
+        self._dashboard: DashboardDoor | None = None
         self._watcher = _watcher(settings, self._folder)
         self._add_servicers: Callable[[grpc.aio.Server], None] | None = None
 
@@ -115,20 +119,7 @@ class SidecarApplication:
     def _build_services(self, parts: Parts, llm: LlmSetUp, judging: JudgingSetUp) -> tuple[SupervisedTask, ...]:
         """Build all that answers calls; return what works in the background for it."""
         refine = None if llm.model is None else self._refine_links(parts, llm.model)
-        auto_link = AutoLink(
-            graph=parts.store,
-            semantic=parts.semantic,
-            catalog=parts.catalog,
-            policy=policies.auto_link_policy(parts.settings),
-            refine=None if refine is None else refine.expect,
-        )
-        embedding = EmbedMemories(
-            store=parts.store,
-            semantic=parts.semantic,
-            clock=parts.clock,
-            policy=policies.embed_policy(parts.settings),
-            link=auto_link.run,
-        )
+        auto_link, embedding = _embedding(parts, refine)
         reading = RequestReading()
         browse = Browse(store=parts.store, evidence=parts.store, page_size=parts.settings.page_size)
         status = ReportStatus(
@@ -149,11 +140,17 @@ class SidecarApplication:
             clock=parts.clock,
             llm=llm.status,
         )
+        collect = CollectEvidence(evidence=parts.store, redactor=parts.redactor, clock=parts.clock)
+        self._dashboard = dashboard = self._dashboard_door(
+            parts,
+            SharedParts(browse, status, collect, judging, embedding),
+        )
         admin_servicer = AdminServicer(
             identity=self._identity(),
             status=status,
             store=parts.store,
             embedding=embedding,
+            open_dashboard=dashboard.link,
             request_stop=lambda: self._run.stopper.request("a client asked for it"),
         )
         servicers = Servicers(
@@ -162,15 +159,21 @@ class SidecarApplication:
             validation=build_validation_servicer(parts),
             activity=build_activity_servicer(parts),
             maintenance=build_maintenance_servicer(parts, embedding=embedding),
-            evidence=EvidenceServicer(
-                collect=CollectEvidence(evidence=parts.store, redactor=parts.redactor, clock=parts.clock),
-                reading=reading,
-            ),
+            evidence=EvidenceServicer(collect=collect, reading=reading),
             insights=build_insights_servicer(parts, judging=judging),
             admin=admin_servicer,
         )
         self._add_servicers = servicers.add_to
         return (*_tasks(parts.semantic, embedding, refine), *judging.tasks())
+
+    def _dashboard_door(self, parts: Parts, shared: SharedParts) -> DashboardDoor:
+        return DashboardDoor(
+            lambda: build_services(parts, shared, self._identity()),
+            owner=LOCAL_OWNER,
+            clock=parts.clock,
+            idle_s=parts.settings.dashboard_idle_s,
+            note_use=self._run.other_use.note,
+        )
 
     def add_to(self, server: grpc.aio.Server) -> None:
         """See `Application.add_to`."""
@@ -193,6 +196,8 @@ class SidecarApplication:
             for task in self._tasks:
                 closing.push_async_callback(task.stop)
             closing.push_async_callback(self._completion.finish)
+            if self._dashboard is not None:
+                closing.push_async_callback(self._dashboard.close)
             closing.push_async_callback(self._watcher.stop)
 
     def _semantic_index(self, store: SqliteStore) -> SemanticIndex:
@@ -237,6 +242,25 @@ def watched_clients(settings: Settings) -> tuple[str, ...]:
     """Return the names in the setting `watch_clients`; none means that no transcripts are read."""
     names = (name.strip() for name in settings.watch_clients.split(","))
     return tuple(name for name in names if name)
+
+
+def _embedding(parts: Parts, refine: RefineLinks | None) -> tuple[AutoLink, EmbedMemories]:
+    """Return what relates new memories, and what embeds them first."""
+    auto_link = AutoLink(
+        graph=parts.store,
+        semantic=parts.semantic,
+        catalog=parts.catalog,
+        policy=policies.auto_link_policy(parts.settings),
+        refine=None if refine is None else refine.expect,
+    )
+    embedding = EmbedMemories(
+        store=parts.store,
+        semantic=parts.semantic,
+        clock=parts.clock,
+        policy=policies.embed_policy(parts.settings),
+        link=auto_link.run,
+    )
+    return auto_link, embedding
 
 
 def _watcher(settings: Settings, folder: DataFolder) -> SupervisedChild:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from sidecar.rpc.interceptors import HEALTH_PREFIX, AroundInterceptor, Context
-from sidecar.server.application import Stopper
+from sidecar.server.application import OtherUse, Stopper
 
 _LONGEST_CHECK_S: Final = 30.0
 # The watcher keeps its stream open for as long as the sidecar lives, so an open stream is no use of it.
@@ -17,15 +17,17 @@ _NO_USE: Final = (HEALTH_PREFIX, "/sidecar.api.v1.EvidenceService/", "/grpc.refl
 class LastUse(AroundInterceptor):
     """Notes when the last call ended; calls under way count as now."""
 
-    def __init__(self) -> None:
+    def __init__(self, other_use: OtherUse | None = None) -> None:
+        """Begin with now; `other_use` counts as a call does."""
         super().__init__()
+        self._other_use = other_use or OtherUse()
         self._last = time.monotonic()
         self._under_way = 0
 
     @property
     def idle_s(self) -> float:
         """Seconds since the last call ended; 0 while one is under way."""
-        return 0.0 if self._under_way else time.monotonic() - self._last
+        return 0.0 if self._under_way else min(time.monotonic() - self._last, self._other_use.idle_s)
 
     @contextlib.asynccontextmanager
     async def around(self, method: str, context: Context) -> AsyncIterator[None]:

@@ -107,7 +107,7 @@ class _Service:
         self._lock = lock
         self._folder = DataFolder(settings.home)
         self._health = HealthServicer()
-        self._last_use = LastUse()
+        self._last_use = LastUse(run.other_use)
         self._token = secrets.token_urlsafe(32)
 
     async def run(self, ready: Callable[[Endpoint], None] | None) -> None:

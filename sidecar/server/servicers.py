@@ -110,6 +110,19 @@ def build_recall(parts: Parts) -> Recall:
     )
 
 
+def build_forget(parts: Parts, *, recall: Recall) -> Forget:
+    """Return what forgets memories and restores them."""
+    return Forget(
+        store=parts.store,
+        catalog=parts.catalog,
+        semantic=parts.semantic,
+        recall=recall,
+        completion=parts.completion,
+        similarity_floor=parts.settings.forget_similarity_floor,
+        golden_from=parts.settings.golden_confidence,
+    )
+
+
 def build_memory_servicer(
     parts: Parts, *, browse: Browse, embedding: EmbedMemories, auto_link: AutoLink
 ) -> MemoryServicer:
@@ -127,15 +140,7 @@ def build_memory_servicer(
         defaults=policies.remember_defaults(parts.settings),
     )
     recall = build_recall(parts)
-    forget = Forget(
-        store=store,
-        catalog=catalog,
-        semantic=semantic,
-        recall=recall,
-        completion=parts.completion,
-        similarity_floor=parts.settings.forget_similarity_floor,
-        golden_from=parts.settings.golden_confidence,
-    )
+    forget = build_forget(parts, recall=recall)
     build_context = BuildContext(
         store=store,
         validation=store,
@@ -147,59 +152,85 @@ def build_memory_servicer(
     return MemoryServicer(remember=remember, recall=recall, browse=browse, forget=forget, build_context=build_context)
 
 
+def build_relate(parts: Parts) -> Relate:
+    """Return what relates memories."""
+    return Relate(
+        graph=parts.store, catalog=parts.catalog, completion=parts.completion, weight=parts.settings.relate_weight
+    )
+
+
+def build_inspect_graph(parts: Parts) -> InspectGraph:
+    """Return what looks at relations."""
+    return InspectGraph(store=parts.store, graph=parts.store, defaults=policies.graph_defaults(parts.settings))
+
+
 def build_graph_servicer(parts: Parts) -> GraphServicer:
     """Return what relates memories."""
-    return GraphServicer(
-        relate=Relate(
-            graph=parts.store,
-            catalog=parts.catalog,
-            completion=parts.completion,
-            weight=parts.settings.relate_weight,
-        ),
-        inspect=InspectGraph(store=parts.store, graph=parts.store, defaults=policies.graph_defaults(parts.settings)),
+    return GraphServicer(relate=build_relate(parts), inspect=build_inspect_graph(parts))
+
+
+def build_contradictions(parts: Parts) -> DetectContradictions:
+    """Return what finds memories that contradict one."""
+    return DetectContradictions(
+        store=parts.store,
+        graph=parts.store,
+        near=_near(parts),
+        threshold=parts.settings.contradiction_threshold,
+        by_llm=CompareByLlm(parts.llm if parts.settings.llm_contradictions else None),
+    )
+
+
+def build_supersession(parts: Parts) -> CheckSupersedes:
+    """Return what replaces memories by those that proved better."""
+    return CheckSupersedes(
+        store=parts.store,
+        graph=parts.store,
+        validation=parts.store,
+        near=_near(parts),
+        catalog=parts.catalog,
+        completion=parts.completion,
+        policy=policies.supersession_policy(parts.settings),
+        llm=parts.llm if parts.settings.llm_veto else None,
+    )
+
+
+def build_validate(parts: Parts) -> Validate:
+    """Return what takes reports."""
+    return Validate(
+        validation=parts.store,
+        catalog=parts.catalog,
+        redactor=parts.redactor,
+        completion=parts.completion,
+        clock=parts.clock,
+        policy=policies.validation_policy(parts.settings),
+    )
+
+
+def build_challenge(parts: Parts) -> ChallengeMemory:
+    """Return what takes disputes."""
+    return ChallengeMemory(
+        validation=parts.store,
+        catalog=parts.catalog,
+        redactor=parts.redactor,
+        completion=parts.completion,
+        clock=parts.clock,
+        listed_disputes=parts.settings.listed_disputes,
     )
 
 
 def build_validation_servicer(parts: Parts) -> ValidationServicer:
     """Return what takes reports and disputes, and compares memories."""
-    settings = parts.settings
-    near = NearMemories(
-        store=parts.store, catalog=parts.catalog, semantic=parts.semantic, limit=settings.compared_memories
-    )
     return ValidationServicer(
-        contradictions=DetectContradictions(
-            store=parts.store,
-            graph=parts.store,
-            near=near,
-            threshold=settings.contradiction_threshold,
-            by_llm=CompareByLlm(parts.llm if settings.llm_contradictions else None),
-        ),
-        supersession=CheckSupersedes(
-            store=parts.store,
-            graph=parts.store,
-            validation=parts.store,
-            near=near,
-            catalog=parts.catalog,
-            completion=parts.completion,
-            policy=policies.supersession_policy(settings),
-            llm=parts.llm if settings.llm_veto else None,
-        ),
-        validate=Validate(
-            validation=parts.store,
-            catalog=parts.catalog,
-            redactor=parts.redactor,
-            completion=parts.completion,
-            clock=parts.clock,
-            policy=policies.validation_policy(parts.settings),
-        ),
-        challenge=ChallengeMemory(
-            validation=parts.store,
-            catalog=parts.catalog,
-            redactor=parts.redactor,
-            completion=parts.completion,
-            clock=parts.clock,
-            listed_disputes=parts.settings.listed_disputes,
-        ),
+        contradictions=build_contradictions(parts),
+        supersession=build_supersession(parts),
+        validate=build_validate(parts),
+        challenge=build_challenge(parts),
+    )
+
+
+def _near(parts: Parts) -> NearMemories:
+    return NearMemories(
+        store=parts.store, catalog=parts.catalog, semantic=parts.semantic, limit=parts.settings.compared_memories
     )
 
 
@@ -215,12 +246,20 @@ def build_activity_servicer(parts: Parts) -> ActivityServicer:
     )
 
 
+def build_health(parts: Parts) -> AnalyzeHealth:
+    """Return what finds memories that need a look."""
+    return AnalyzeHealth(maintenance=parts.store, clock=parts.clock, defaults=policies.health_defaults(parts.settings))
+
+
+def build_look_after(parts: Parts) -> LookAfter:
+    """Return what copies and checks the store."""
+    return LookAfter(store=parts.store, maintenance=parts.store, semantic=parts.semantic)
+
+
 def build_maintenance_servicer(parts: Parts, *, embedding: EmbedMemories) -> MaintenanceServicer:
     """Return what looks after the store."""
     return MaintenanceServicer(
-        health=AnalyzeHealth(
-            maintenance=parts.store, clock=parts.clock, defaults=policies.health_defaults(parts.settings)
-        ),
+        health=build_health(parts),
         export=Export(maintenance=parts.store),
         import_=Import(
             maintenance=parts.store,
@@ -229,17 +268,26 @@ def build_maintenance_servicer(parts: Parts, *, embedding: EmbedMemories) -> Mai
             redactor=parts.redactor,
             completion=parts.completion,
         ),
-        look_after=LookAfter(store=parts.store, maintenance=parts.store, semantic=parts.semantic),
+        look_after=build_look_after(parts),
     )
+
+
+def build_metrics(parts: Parts) -> ExportMetrics:
+    """Return what makes figures of use."""
+    return ExportMetrics(insights=parts.store, clock=parts.clock, days=parts.settings.metric_days)
+
+
+def build_explain(parts: Parts) -> ExplainMemory:
+    """Return what tells why a memory ranks as it does."""
+    return ExplainMemory(store=parts.store, judging=parts.store, recall=build_recall(parts), clock=parts.clock)
 
 
 def build_insights_servicer(parts: Parts, *, judging: JudgingSetUp) -> InsightsServicer:
     """Return what tells of use."""
-    store, clock = parts.store, parts.clock
     return InsightsServicer(
-        metrics=ExportMetrics(insights=store, clock=clock, days=parts.settings.metric_days),
-        explain=ExplainMemory(store=store, judging=store, recall=build_recall(parts), clock=clock),
+        metrics=build_metrics(parts),
+        explain=build_explain(parts),
         hygiene=judging.hygiene,
-        queue=JudgeQueue(store=store, status=judging.status),
-        replay=ReplayRecalls(insights=store, clock=clock),
+        queue=JudgeQueue(store=parts.store, status=judging.status),
+        replay=ReplayRecalls(insights=parts.store, clock=parts.clock),
     )

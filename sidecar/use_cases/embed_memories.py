@@ -84,6 +84,12 @@ class EmbedMemories:
         self._last_write_s = asyncio.get_running_loop().time()
         self._wake.set()
 
+    async def retry_parked(self) -> int:
+        """Have what was given up embedded again; return how many."""
+        retried = await self._store.retry_parked()
+        self.wake()
+        return retried
+
     async def wait_for(self, key: int) -> bool:
         """Return whether a memory can be found by meaning, as soon as that is decided; the caller bounds the wait.
 

@@ -18,6 +18,8 @@ _REGISTRY_HOST: Final = re.compile(
 )
 _BINARY: Final = frozenset({".onnx", ".png", ".gif", ".gz", ".ico", ".woff2", ".faiss", ".bin"})
 # Recorded client sessions and data files hold words that are not ours; tool markers in them are no plans.
+# Files of others, taken as they are.
+_VENDORED: Final = "sidecar/web/static/vendor"
 _DATA: Final = frozenset({".jsonl", ".json", ".lock", ".txt", ".csv"})
 
 
@@ -26,7 +28,7 @@ def _found(pattern: re.Pattern[str], *, data_too: bool) -> list[str]:
     return [
         f"{path}:{number}: {match.group(0)}"
         for path in tracked_files()
-        if path.suffix not in _BINARY and (data_too or path.suffix not in _DATA)
+        if path.suffix not in _BINARY and not path.is_relative_to(_VENDORED) and (data_too or path.suffix not in _DATA)
         for number, line in enumerate((ROOT / path).read_text(encoding="utf-8", errors="replace").splitlines(), 1)
         if (match := pattern.search(line))
     ]

@@ -16,6 +16,7 @@ _CONTRACTS: Final = ROOT / ".importlinter"
 _OPEN_TO_PLUGINS: Final = ("sidecar.api", "sidecar.client", "sidecar.domain", "sidecar.errors")
 # Stemming is a pure function of a word, and a rule of ours what counts as the same word.
 _PURE_LIBRARIES: Final = frozenset({"snowballstemmer"})
+_OF_THE_DASHBOARD: Final = ("jinja2", "starlette", "uvicorn", "sidecar.web.app")
 _HEAVY: Final = ("apsw", "faiss", "mcp", "numpy", "onnxruntime", "sqlite3", "tokenizers", "torch")
 
 # (contract, file, an import that it forbids)
@@ -26,6 +27,7 @@ _ILLEGAL: Final = (
     ("domain-is-pure", "sidecar/domain/x.py", "import time"),
     ("libraries-stay-in-adapters", "sidecar/use_cases/x.py", "import faiss"),
     ("grpc-stays-at-the-edge", "sidecar/use_cases/x.py", "import grpc"),
+    ("web-libraries-stay-in-web", "sidecar/adapters/x.py", "import starlette"),
     ("client-is-thin", "sidecar/domain/x.py", "import numpy"),
     ("no-system-sqlite", "sidecar/adapters/x.py", "import sqlite3"),
     ("plugins-are-clients", "client_plugins/x.py", "import sidecar.adapters.y"),
@@ -133,6 +135,15 @@ def test_domain_knows_no_framework() -> None:
 def test_importing_the_client_loads_no_engine() -> None:
     """A hook or a bridge starts in milliseconds only if the client pulls in nothing heavy, by whatever way."""
     code = f"import sys, sidecar.client; print(*sorted(set({_HEAVY!r}) & set(sys.modules)))"
+    outcome = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.split() == []
+
+
+@pytest.mark.parametrize("module", ["sidecar.server.compose", "sidecar.server.command", "sidecar.cli.app"])
+def test_nothing_of_the_dashboard_is_imported_before_somebody_opens_it(module: str) -> None:
+    """Its libraries take a tenth of a second and some megabytes, which every start would pay."""
+    code = f"import sys, {module}; print(*sorted(set({_OF_THE_DASHBOARD!r}) & set(sys.modules)))"
     outcome = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.split() == []

@@ -623,3 +623,54 @@ class RetryParkedResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RetryParkedResponse: _TypeAlias = RetryParkedResponse  # noqa: Y015
+
+@_typing.final
+class OpenDashboardRequest(_message.Message):
+    """Request for `OpenDashboard`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OpenDashboardRequest: _TypeAlias = OpenDashboardRequest  # noqa: Y015
+
+@_typing.final
+class OpenDashboardResponse(_message.Message):
+    """Response of `OpenDashboard`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    URL_FIELD_NUMBER: _builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    IDLE_STOP_FIELD_NUMBER: _builtins.int
+    url: _builtins.str
+    """Opens a session in the browser that follows it first; it works once. As good as a password until then."""
+    @_builtins.property
+    def expire_time(self) -> _timestamp_pb2.Timestamp:
+        """Until when it works, UTC; two minutes from now."""
+
+    @_builtins.property
+    def idle_stop(self) -> _duration_pb2.Duration:
+        """The dashboard stops listening once nobody has used it for so long."""
+
+    def __init__(
+        self,
+        *,
+        url: _builtins.str = ...,
+        expire_time: _timestamp_pb2.Timestamp | None = ...,
+        idle_stop: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expire_time", b"expire_time", "idle_stop", b"idle_stop"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expire_time", b"expire_time", "idle_stop", b"idle_stop", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OpenDashboardResponse: _TypeAlias = OpenDashboardResponse  # noqa: Y015

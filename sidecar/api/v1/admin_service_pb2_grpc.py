@@ -55,6 +55,11 @@ class AdminServiceStub:
                 request_serializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.RetryParkedRequest.SerializeToString,
                 response_deserializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.RetryParkedResponse.FromString,
                 _registered_method=True)
+        self.OpenDashboard = channel.unary_unary(
+                '/sidecar.api.v1.AdminService/OpenDashboard',
+                request_serializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.OpenDashboardRequest.SerializeToString,
+                response_deserializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.OpenDashboardResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -89,6 +94,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def OpenDashboard(self, request, context):
+        """Opens the dashboard, which listens on a port of this machine only while it is used, and gives a link to it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -111,6 +123,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.RetryParked,
                     request_deserializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.RetryParkedRequest.FromString,
                     response_serializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.RetryParkedResponse.SerializeToString,
+            ),
+            'OpenDashboard': grpc.unary_unary_rpc_method_handler(
+                    servicer.OpenDashboard,
+                    request_deserializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.OpenDashboardRequest.FromString,
+                    response_serializer=sidecar_dot_api_dot_v1_dot_admin__service__pb2.OpenDashboardResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -222,6 +239,33 @@ class AdminService:
             '/sidecar.api.v1.AdminService/RetryParked',
             sidecar_dot_api_dot_v1_dot_admin__service__pb2.RetryParkedRequest.SerializeToString,
             sidecar_dot_api_dot_v1_dot_admin__service__pb2.RetryParkedResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def OpenDashboard(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sidecar.api.v1.AdminService/OpenDashboard',
+            sidecar_dot_api_dot_v1_dot_admin__service__pb2.OpenDashboardRequest.SerializeToString,
+            sidecar_dot_api_dot_v1_dot_admin__service__pb2.OpenDashboardResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,6 +41,8 @@ class AdminServiceStub:
     """Waits until everything stored so far can be found by meaning; returns at once if there is no model."""
     RetryParked: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.RetryParkedRequest, _admin_service_pb2.RetryParkedResponse]
     """Tries again to embed what was given up."""
+    OpenDashboard: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.OpenDashboardRequest, _admin_service_pb2.OpenDashboardResponse]
+    """Opens the dashboard, which listens on a port of this machine only while it is used, and gives a link to it."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -55,6 +57,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Waits until everything stored so far can be found by meaning; returns at once if there is no model."""
     RetryParked: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.RetryParkedRequest, _admin_service_pb2.RetryParkedResponse]  # type: ignore[assignment]
     """Tries again to embed what was given up."""
+    OpenDashboard: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.OpenDashboardRequest, _admin_service_pb2.OpenDashboardResponse]  # type: ignore[assignment]
+    """Opens the dashboard, which listens on a port of this machine only while it is used, and gives a link to it."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """Looking after the sidecar itself. `grpc.health.v1.Health` is served beside it."""
@@ -90,5 +94,13 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.RetryParkedResponse, _abc.Awaitable[_admin_service_pb2.RetryParkedResponse]]:
         """Tries again to embed what was given up."""
+
+    @_abc_1.abstractmethod
+    def OpenDashboard(
+        self,
+        request: _admin_service_pb2.OpenDashboardRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.OpenDashboardResponse, _abc.Awaitable[_admin_service_pb2.OpenDashboardResponse]]:
+        """Opens the dashboard, which listens on a port of this machine only while it is used, and gives a link to it."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -85,6 +85,7 @@ STEPS: Final = (
     Step("proto-freshness", _always(_PYTHON, "-m", "tests.architecture.gates.generate_api", "--check")),
     Step("mypy", _always(_tool("mypy"))),
     Step("extension", _always(_PYTHON, "-m", "tests.architecture.gates.vscode_extension")),
+    Step("browser", _always(_PYTHON, "-m", "tests.architecture.gates.install_browser")),
     Step("pytest", _always(_PYTHON, "-m", "pytest", "-q", "-rfEs", "-n", "3", "--dist", "worksteal")),
 )
 
