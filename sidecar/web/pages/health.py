@@ -1,4 +1,4 @@
-"""Whether the sidecar works: what waits, what was given up and why, and what it runs on. Every answer is a use case's."""
+"""Whether the sidecar works: what waits, what was given up and why, and what it runs on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
