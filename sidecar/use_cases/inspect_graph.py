@@ -1,11 +1,13 @@
 """Looks at what is related to a memory. Changes nothing, and nothing counts as delivered."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from sidecar.domain.edge_paths import RELATION_WEIGHTS, RelationWeights
 from sidecar.domain.expansion import DEFAULT_DECAY
 from sidecar.domain.graph_view import DEFAULT_GRAPH_DEPTH, GraphQuery, GraphView, GraphWalk
 from sidecar.domain.memory import Caller
+from sidecar.domain.store_values import Edge
 from sidecar.ports import GraphStore, MemoryStore
 from sidecar.use_cases.memory_ids import memories_of, require_id
 
@@ -39,3 +41,12 @@ class InspectGraph:
         while wanted := walk.wanted():
             walk.feed(await self._graph.neighbours(caller.owner, wanted))
         return walk.view(await memories_of(self._store, caller.owner, walk.memory_ids()))
+
+    async def between(self, caller: Caller, memory_ids: Collection[str]) -> list[Edge]:
+        """Return the edges that lead from one of these memories to another, by id."""
+        wanted = set(memory_ids)
+        if not wanted:
+            return []
+        edges = await self._graph.neighbours(caller.owner, sorted(wanted))
+        both = {edge.id: edge for around in edges.values() for edge in around if edge.target_id in wanted}
+        return [edge for _, edge in sorted(both.items()) if edge.source_id in wanted]
