@@ -81,7 +81,9 @@ def _of_project(documents: dict[str, Document], project: str) -> list[str]:
     return [name for name, document in documents.items() if document.project == project]
 
 
-def values(asked: Iterable[Asked], ranker: str, figure: str, keep: Callable[[Question], bool] | None = None) -> list[float]:
+def values(
+    asked: Iterable[Asked], ranker: str, figure: str, keep: Callable[[Question], bool] | None = None
+) -> list[float]:
     """Return a figure of a ranker for each question that has an answer, in the order in which they were asked."""
     return [
         one.figures[figure]

@@ -54,7 +54,7 @@ def _questions(name: str, pairs: object, known: set[str]) -> Iterator[Question]:
     assert isinstance(pairs, list)
     for number, pair in enumerate(pairs):
         evidence = {f"D{a}:{b}" for text in pair.get("evidence") or () for a, b in _EVIDENCE_ID.findall(str(text))}
-        relevant = {turn: 1 for turn in sorted(evidence & known)}
+        relevant = dict.fromkeys(sorted(evidence & known), 1)
         if pair.get("category") in _CATEGORIES and relevant:
             yield Question(f"{name} q{number}", str(pair["question"]), relevant, _CATEGORIES[pair["category"]])
 

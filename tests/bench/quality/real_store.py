@@ -90,7 +90,9 @@ async def filled_store(
             store=store,
             semantic=semantic,
             catalog=catalog,
-            recall=Recall(store=store, catalog=catalog, semantic=semantic, clock=clock, policy=policy, validation=store),
+            recall=Recall(
+                store=store, catalog=catalog, semantic=semantic, clock=clock, policy=policy, validation=store
+            ),
             names={},
             first_names={},
         )

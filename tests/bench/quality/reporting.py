@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from tests.bench.quality.collections import Question
 from tests.bench.quality.figures import Interval, difference, interval
 from tests.bench.quality.measuring import OURS, RANKERS, Asked, floor_costs, values
 
@@ -78,15 +80,23 @@ def _groups(asked: Sequence[Asked]) -> list[str]:
         return []
     lines = ["", "| ours, by kind | questions | R@5 | R@10 | nDCG@10 |", "|---|---|---|---|---|"]
     for group in groups:
-        found = [values(asked, OURS, figure, lambda q, g=group: q.group == g) for figure in ("R@5", "R@10", "nDCG@10")]
+        found = [values(asked, OURS, figure, partial(_is_of, group)) for figure in ("R@5", "R@10", "nDCG@10")]
         means = " | ".join(f"{sum(f) / len(f):.3f}" for f in found)
         lines.append(f"| {group} | {len(found[0])} | {means} |")
     return lines
+
+
+def _is_of(group: str, question: Question) -> bool:
+    return question.group == group
 
 
 def _abstention(asked: Sequence[Asked]) -> list[str]:
     costs = floor_costs(asked, cut=_SHOWN)
     if not costs:
         return []
-    lines = ["", "| lowest score | answers lost among the first five | no answer, and nothing returned |", "|---|---|---|"]
+    lines = [
+        "",
+        "| lowest score | answers lost among the first five | no answer, and nothing returned |",
+        "|---|---|---|",
+    ]
     return lines + [f"| {cost.floor:.2f} | {cost.lost:.3f} | {cost.abstained:.3f} |" for cost in costs]
