@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sidecar.domain.recall import DegradedLeg, MemoryFilter, RecallLeg
-from sidecar.domain.relevance import Surroundings, relevance, word_commonness
+from sidecar.domain.relevance import FLOOR, Surroundings, relevance, word_commonness
 from sidecar.domain.store_values import WordHit, WordQuery
 from sidecar.domain.words import tokenise
 from sidecar.errors import EmbedderUnavailableError, StorageError
@@ -150,10 +150,10 @@ def _scored(
     for key in keys:
         similarity, share = cosines.get(key), shares.get(key)
         likely = relevance(similarity, share, Surroundings(commonness))
-        # Neighbours change the order of what is relevant by itself, and never what is returned at all.
+        # Neighbours lift what is relevant by itself; what nobody would be shown is not carried along by them.
+        if key in near and likely >= FLOOR:
+            beside = tuple(0.0 if other is None else shares.get(other, 0.0) for other in near[key])
+            likely = relevance(similarity, share, Surroundings(commonness, beside))
         if likely >= floor:
-            if key in near:
-                beside = tuple(0.0 if other is None else shares.get(other, 0.0) for other in near[key])
-                likely = relevance(similarity, share, Surroundings(commonness, beside))
             found.append(Candidate(key, similarity, share, likely))
     return tuple(found)

@@ -19,7 +19,7 @@ NOW: Final = datetime(2026, 12, 1, tzinfo=UTC)
 """When questions are asked, in every set: figures must not change from day to day."""
 
 _HELD_OUT: Final = 3
-"""About every third project, by its name alone, is for checking only; weights are fitted on the others."""
+"""About every third project, by its name alone, is left out of every fit; see docs/recall-quality.md."""
 
 
 def labelled_files(paths: Sequence[Path], *, name: str) -> DataSet:
