@@ -101,3 +101,10 @@ def test_changed_row_keeps_its_place_among_its_neighbours() -> None:
     catalog.apply([_row(1, "a"), _row(2, "a")])
     catalog.apply([_row(1, "a")])
     assert catalog.neighbours([1, 2])[1] == (None, None, 2, None)
+
+
+def test_memory_that_is_not_here_yet_has_no_neighbours() -> None:
+    """Words may find what was stored a moment ago, before its row arrives, however high its key."""
+    catalog = MemoryCatalog()
+    catalog.apply([_row(1, "a"), _row(2, "a")])
+    assert catalog.neighbours([1, 2, 50_000])[1] == (None, None, 2, None)
