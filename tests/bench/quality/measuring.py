@@ -20,6 +20,9 @@ RANKERS: Final = ("plain BM25", "cosine", "words only", "vectors only", "rank fu
 """The first two know nothing of our store; the next two are its two legs, and fusion is of these two, k = 60."""
 
 
+_FLOORS: Final = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7)
+
+
 @dataclass(frozen=True)
 class Asked:
     """What one ranker answered to one question.
@@ -119,5 +122,5 @@ def floor_costs(asked: Iterable[Asked], *, cut: int) -> list[FloorCost]:
             lost=float(np.mean(np.asarray(right) < floor)),
             abstained=float(np.mean(np.asarray(best_wrong) < floor)),
         )
-        for floor in np.arange(0.1, 0.75, 0.05).round(2)
+        for floor in _FLOORS
     ]
