@@ -49,7 +49,11 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True)
 class CatalogRow:
-    """The fields that decide whether a memory may be returned; what the filter in front of the vectors knows."""
+    """The fields that decide whether a memory may be returned; what the filter in front of the vectors knows.
+
+    Attributes:
+        session: The session it was remembered in, which tells what was remembered next to it; empty if not known.
+    """
 
     key: int
     owner: str
@@ -58,6 +62,7 @@ class CatalogRow:
     importance: float
     state: MemoryState
     created_at: datetime
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A column-wise mirror of what decides whether a memory may be returned.
+"""A column-wise mirror of what decides whether a memory may be returned, and of what was remembered next to what.
 
 It turns a filter into a mask over keys, so that the vector index filters before its cut. A mirror only: the store
 checks every memory again before it is delivered. Used from the event loop only; the masks it hands out are never
@@ -22,6 +22,10 @@ _INITIAL_ROWS: Final = 1024
 _CACHED_MASKS: Final = 16
 _LONGEST_LOG: Final = 4_096
 _MICROSECONDS: Final = 1_000_000
+_NEIGHBOUR_STEPS: Final = (-2, -1, 1, 2)
+_NO_RUN: Final = 0
+_LONGEST_GAP_US: Final = 3600 * _MICROSECONDS
+"""A session may go on for days; what was remembered hours apart belongs to other work."""
 
 
 class MemoryCatalog:
@@ -39,6 +43,11 @@ class MemoryCatalog:
         self._state = np.zeros(_INITIAL_ROWS, dtype=np.int8)
         self._importance = np.zeros(_INITIAL_ROWS, dtype=np.float64)
         self._created = np.zeros(_INITIAL_ROWS, dtype=np.int64)
+        # A run is what one owner's session put into one namespace; a place counts in it from 1.
+        self._run = np.full(_INITIAL_ROWS, _NO_RUN, dtype=np.int64)
+        self._place = np.zeros(_INITIAL_ROWS, dtype=np.int64)
+        self._runs: dict[tuple[str, str, str], int] = {}
+        self._run_lengths: list[int] = []
 
     def apply(self, rows: Iterable[CatalogRow]) -> None:
         """Take new or changed rows."""
@@ -50,6 +59,8 @@ class MemoryCatalog:
             self._state[row.key] = _STATES.index(row.state)
             self._importance[row.key] = row.importance
             self._created[row.key] = int(row.created_at.timestamp() * _MICROSECONDS)
+            if row.session and self._run[row.key] == _NO_RUN:
+                self._run[row.key], self._place[row.key] = self._place_in_run(row)
             self._log.append(row.key)
         self._shorten_log()
 
@@ -86,6 +97,32 @@ class MemoryCatalog:
         """Return when the memory was created, in microseconds since 1970 UTC."""
         return int(self._created[key])
 
+    def neighbours(self, keys: Iterable[int]) -> dict[int, tuple[int | None, ...]]:
+        """Return for each key which others of these keys stand next to it: two before, before, after, two after.
+
+        Next to each other stand memories of one owner and namespace that were remembered one after the other in one
+        session, within an hour. Where no session is known, nothing stands next to anything.
+        """
+        # Words find a memory that was stored a moment ago, before its row is here.
+        known = [key for key in keys if key < self._size and self._run[key] != _NO_RUN]
+        places = {(int(self._run[key]), int(self._place[key])): key for key in known}
+        found: dict[int, tuple[int | None, ...]] = {}
+        for (run, place), key in places.items():
+            near = [places.get((run, place + step)) for step in _NEIGHBOUR_STEPS]
+            if any(other is not None for other in near):
+                found[key] = tuple(n if n is not None and self._are_together(key, n) else None for n in near)
+        return found
+
+    def _are_together(self, key: int, other: int) -> bool:
+        return bool(abs(self._created[key] - self._created[other]) <= _LONGEST_GAP_US)
+
+    def _place_in_run(self, row: CatalogRow) -> tuple[int, int]:
+        run = self._runs.setdefault((row.owner, row.namespace, row.session), len(self._runs) + 1)
+        if run > len(self._run_lengths):
+            self._run_lengths.append(0)
+        self._run_lengths[run - 1] += 1
+        return run, self._run_lengths[run - 1]
+
     def _shorten_log(self) -> None:
         if len(self._log) > _LONGEST_LOG:
             self._log.clear()
@@ -120,4 +157,6 @@ class MemoryCatalog:
             self._state = np.concatenate([self._state, np.zeros(extra, dtype=np.int8)])
             self._importance = np.concatenate([self._importance, np.zeros(extra)])
             self._created = np.concatenate([self._created, np.zeros(extra, dtype=np.int64)])
+            self._run = np.concatenate([self._run, np.full(extra, _NO_RUN, dtype=np.int64)])
+            self._place = np.concatenate([self._place, np.zeros(extra, dtype=np.int64)])
         self._size = max(self._size, key + 1)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sidecar.domain.recall import DegradedLeg, MemoryFilter, RecallLeg
-from sidecar.domain.relevance import relevance
+from sidecar.domain.relevance import FLOOR, Surroundings, relevance, word_commonness
 from sidecar.domain.store_values import WordHit, WordQuery
 from sidecar.domain.words import tokenise
 from sidecar.errors import EmbedderUnavailableError, StorageError
@@ -21,6 +21,7 @@ from sidecar.use_cases.semantic_index import SemanticIndex
 log = logging.getLogger(__name__)
 
 _NO_WORDS = WordQuery((), 0.0)
+_NONE_NEAR: Mapping[int, tuple[int | None, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Candidate:
     Attributes:
         similarity: Raw cosine; None if its meaning or the query's is not known.
         word_share: BM25 over the query's best possible, 0 to 1; None if words say nothing of this query.
-        relevance: From the two, 0 to 1.
+        relevance: From the two and from what was remembered next to it, 0 to 1.
     """
 
     key: int
@@ -98,7 +99,8 @@ class FindCandidates:
             leg = DegradedLeg(RecallLeg.WORDS, words.message)
             return Candidates(_scored(meaning.cosines, {}, _NO_WORDS, floor=floor), (leg,))
         cosines, scores = await self._completed(meaning, words)
-        return Candidates(_scored(cosines, scores, words.query, floor=floor))
+        near = self._catalog.neighbours(scores.keys() | cosines.keys())
+        return Candidates(_scored(cosines, scores, words.query, floor=floor, near=near))
 
     async def _by_meaning(self, text: str, selection: MemoryFilter) -> _ByMeaning | EmbedderUnavailableError:
         try:
@@ -133,14 +135,25 @@ class FindCandidates:
 
 
 def _scored(
-    cosines: Mapping[int, float], scores: Mapping[int, float], query: WordQuery, *, floor: float
+    cosines: Mapping[int, float],
+    scores: Mapping[int, float],
+    query: WordQuery,
+    *,
+    floor: float,
+    near: Mapping[int, tuple[int | None, ...]] = _NONE_NEAR,
 ) -> tuple[Candidate, ...]:
     found: list[Candidate] = []
+    keys = cosines.keys() | scores.keys()
     best = query.best_score
-    for key in cosines.keys() | scores.keys():
-        similarity = cosines.get(key)
-        share = min(scores.get(key, 0.0) / best, 1.0) if best > 0 else None
-        likely = relevance(similarity, share)
+    shares = {key: min(scores.get(key, 0.0) / best, 1.0) for key in keys} if best > 0 else {}
+    commonness = word_commonness(shares.values())
+    for key in keys:
+        similarity, share = cosines.get(key), shares.get(key)
+        likely = relevance(similarity, share, Surroundings(commonness))
+        # Neighbours lift what is relevant by itself; what nobody would be shown is not carried along by them.
+        if key in near and likely >= FLOOR:
+            beside = tuple(0.0 if other is None else shares.get(other, 0.0) for other in near[key])
+            likely = relevance(similarity, share, Surroundings(commonness, beside))
         if likely >= floor:
             found.append(Candidate(key, similarity, share, likely))
     return tuple(found)

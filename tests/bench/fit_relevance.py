@@ -1,125 +1,211 @@
 """Fits the weights of `sidecar.domain.relevance` and prints them with their figures.
 
-Run: python -m tests.bench.fit_relevance
+Run: OMP_NUM_THREADS=1 python -m tests.bench.fit_relevance (more threads on a busy machine make minutes of seconds)
 
-Data: the LoCoMo development conversations beside the project (never copied into it). Every candidate of a question,
-the 100 nearest by meaning and the 100 best by words, is one example. Right ones are rare, so they weigh as much as all
-wrong ones of their question together: relevance 0.5 is even odds among candidates. Figures are cross-validated by
-conversation.
+Data: the sets of `tests.bench.quality`; those that lie beside the project are never copied into it, and the held-out
+part of our own is left out. Every candidate of a question, the 100 nearest by meaning and the 100 best by words, is one
+example. Right ones are rare, so they weigh as much as all wrong ones of their question together, and every set weighs
+the same. The bias is lowered afterwards; see `BIAS_SHIFT`.
+
+Three steps. First similarity and words, beside how far each is below the query's best: how steep they are is so learned
+within each query, not from which sets happen to lie high. Then bias and scale of that sum, on our own set if it is
+there: the floor must suit engineering memories, whose cosines are lower. Last the words of neighbours, on the set that
+has sessions. Figures are cross-validated in five folds: by conversation where there are several stores, by project in
+our own set.
 """
 
-import json
-import math
-import re
-import sys
-from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from sidecar.adapters.embedders.minilm_onnx import OnnxMiniLmEmbedder
+from sidecar.domain.text import normalise
+from sidecar.domain.word_selection import WeighedTerm, rarest_first
 from sidecar.domain.words import inverse_document_frequency, term_score, tokenise
+from tests.bench.quality import golden_set, public_sets
+from tests.bench.quality.collections import Collection, DataSet, Document
+from tests.bench.quality.embedding_cache import CachedEmbedder, cache_path
+from tests.bench.quality.figures import question_figures
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "locomo" / "locomo_dev_corrected.json"
-CANDIDATES = 100
-CUT = 10
-EVIDENCE_ID = re.compile(r"D:?(\d+):(\d+)")
-QUESTION_CATEGORIES = range(1, 5)
-NEWTON_STEPS = 50
-RIDGE = 1e-3
+OWN_SET: Final = "golden-dev"
+CANDIDATES: Final = 100
+FOLDS: Final = 5
+NEWTON_STEPS: Final = 50
+RIDGE: Final = 1e-3
+TOLERANCE: Final = 1e-6
+BIAS_SHIFT: Final = -2.0
+"""Even odds would put every good candidate near 1, where the bounded factors of type, age and use outweigh what lies
+between two of them: nDCG@10 on golden-dev 0.686, against 0.710, 0.719 and 0.725 shifted by 1, 2 and 3."""
+
+STEPS: Final = (-2, -1, 1, 2)
+FLOORS: Final = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Question:
-    """One question's candidates. `features` is (n, 2): cosine and word share; `found` of `relevant_count` are right."""
+class Example:
+    """One question's candidates, `n` rows each.
 
-    conversation: int
-    features: Floats
-    is_right: npt.NDArray[np.bool_]
-    relevant_count: int
+    Attributes:
+        set_name: Of the data set.
+        fold: Is left out together with what comes from the same store or project.
+        near: `(n, 4)` what the words of neighbours have above `commonness`, as `relevance` takes them.
+    """
 
+    set_name: str
+    fold: int
+    similarity: Floats
+    words: Floats
+    commonness: float
+    near: Floats
+    names: tuple[str, ...]
+    relevant: dict[str, int]
 
-def turn_text(turn: dict[str, str]) -> str:
-    """Return a dialogue turn as one memory."""
-    caption = f" [shares {turn['blip_caption']}]" if turn.get("blip_caption") else ""
-    return f"{turn['speaker']}: {turn['text']}{caption}"
-
-
-def load_questions(embedder: OnnxMiniLmEmbedder) -> list[Question]:
-    """Return all questions that have evidence."""
-    questions: list[Question] = []
-    for number, sample in enumerate(json.loads(DATA.read_text())):
-        turns = {
-            turn["dia_id"]: turn_text(turn)
-            for name, session in sample["conversation"].items()
-            if re.fullmatch(r"session_\d+", name)
-            for turn in session
-        }
-        questions.extend(_questions_of(number, sample["qa"], turns, embedder))
-    return questions
+    @cached_property
+    def is_right(self) -> npt.NDArray[np.bool_]:
+        """Which candidates are right."""
+        return np.isin(self.names, list(self.relevant))
 
 
-def _questions_of(
-    number: int, pairs: list[dict[str, object]], turns: dict[str, str], embedder: OnnxMiniLmEmbedder
-) -> list[Question]:
-    names = list(turns)
-    documents = [Counter(tokenise(text)) for text in turns.values()]
-    lengths = np.array([sum(document.values()) for document in documents])
-    holding = Counter(term for document in documents for term in document)
-    vectors = np.stack([rows[0] for rows in embedder.embed_documents(list(turns.values()))])
-    found: list[Question] = []
-    for pair in pairs:
-        evidence = {f"D{a}:{b}" for text in _texts(pair.get("evidence")) for a, b in EVIDENCE_ID.findall(text)}
-        relevant = [names.index(name) for name in evidence if name in turns]
-        if pair.get("category") not in QUESTION_CATEGORIES or not relevant:
-            continue
-        question = str(pair["question"])
-        cosines = vectors @ embedder.embed_query(question)
-        shares = _word_shares(question, documents, holding, lengths)
-        chosen = np.union1d(np.argsort(-cosines)[:CANDIDATES], np.argsort(-shares)[:CANDIDATES])
-        is_right = np.isin(chosen, relevant)
-        features = np.column_stack([cosines[chosen], shares[chosen]]).astype(np.float64)
-        found.append(Question(number, features, is_right, len(relevant)))
+@dataclass(frozen=True)
+class Fit:
+    """The weights of `RelevanceWeights` that need both signals."""
+
+    bias: float
+    similarity: float
+    words: float
+    common_words: float
+    neighbours: Floats
+
+    def scores(self, example: Example) -> Floats:
+        """Return the sum whose logistic is the relevance."""
+        words = max(self.words - self.common_words * example.commonness, 0.0)
+        own = self.bias + self.similarity * example.similarity + words * example.words
+        return np.asarray(own + _chance(own) * (example.near @ self.neighbours))
+
+
+def _chance(scores: Floats) -> Floats:
+    return np.asarray(1.0 / (1.0 + np.exp(-scores)))
+
+
+def data_sets() -> list[DataSet]:
+    """Return what is there to learn from."""
+    public = [public_sets.locomo(), public_sets.cranfield(), public_sets.cosqa()] if public_sets.DATA.exists() else []
+    return public + [part for part in golden_set.golden() if part.name == OWN_SET]
+
+
+def examples_of(data_set: DataSet, embedder: CachedEmbedder) -> list[Example]:
+    """Return the candidates of every question that has an answer."""
+    found: list[Example] = []
+    for number, collection in enumerate(data_set.collections):
+        for project in sorted({document.project for document in collection.documents}):
+            fold = number if len(data_set.collections) > 1 else None
+            found += _of_project(data_set.name, collection, project, fold, embedder)
     return found
 
 
-def _texts(value: object) -> list[str]:
-    return [str(item) for item in value] if isinstance(value, list) else []
+def _of_project(
+    set_name: str, collection: Collection, project: str, fold: int | None, embedder: CachedEmbedder
+) -> list[Example]:
+    documents = [d for d in collection.documents if d.project == project and not d.superseded_by]
+    is_only_project = len(documents) == len(collection.documents)
+    texts = [normalise(document.text) for document in documents]
+    rows = embedder.embed_documents(texts)
+    matrix, starts = np.concatenate(rows), np.concatenate(([0], np.cumsum([len(r) for r in rows])[:-1]))
+    words = _Words(texts)
+    neighbours = _neighbour_places(documents)
+    found: list[Example] = []
+    for number, question in enumerate(q for q in collection.questions if q.project == project and q.relevant):
+        cosines = np.maximum.reduceat(matrix @ embedder.embed_query(normalise(question.text)), starts)
+        shares = words.shares(question.text)
+        chosen = np.union1d(np.argsort(-cosines)[:CANDIDATES], np.argsort(-shares)[:CANDIDATES])
+        commonness = float(np.sort(shares)[-CANDIDATES:].sum() / CANDIDATES)
+        excess = np.zeros(len(shares) + 1)
+        excess[chosen] = np.maximum(shares[chosen] - commonness, 0.0)
+        project_fold = number if is_only_project else sum(project.encode())
+        found.append(
+            Example(
+                set_name,
+                (project_fold if fold is None else fold) % FOLDS,
+                cosines[chosen].astype(np.float64),
+                shares[chosen],
+                commonness,
+                excess[neighbours[chosen]],
+                tuple(documents[place].name for place in chosen),
+                dict(question.relevant),
+            )
+        )
+    return found
 
 
-def _word_shares(
-    question: str, documents: list[Counter[str]], holding: Counter[str], lengths: npt.NDArray[np.int64]
-) -> Floats:
-    terms = [term for term in dict.fromkeys(tokenise(question)) if term in holding]
-    idf = {term: inverse_document_frequency(len(documents), holding[term]) for term in terms}
-    best = sum(idf.values())
-    mean = float(lengths.mean())
-    scores = [
-        sum(term_score(d[t], idf[t], length=int(n), mean_length=mean) for t in terms if t in d)
-        for d, n in zip(documents, lengths, strict=True)
-    ]
-    return np.minimum(np.array(scores) / best, 1.0) if best else np.zeros(len(documents))
+class _Words:
+    """Word shares as the store computes them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._postings: dict[str, dict[int, int]] = {}
+        lengths = []
+        for place, text in enumerate(texts):
+            terms = tokenise(text)
+            lengths.append(len(terms))
+            for term in terms:
+                counts = self._postings.setdefault(term, {})
+                counts[place] = counts.get(place, 0) + 1
+        self._lengths = lengths
+        self._mean = sum(lengths) / max(len(lengths), 1)
+
+    def shares(self, text: str) -> Floats:
+        """Return for each text its BM25 score over the query's best possible, at most 1."""
+        terms = dict.fromkeys(tokenise(normalise(text)))
+        weighed = rarest_first([WeighedTerm(t, len(self._postings[t])) for t in terms if t in self._postings])
+        scores = np.zeros(len(self._lengths))
+        best = 0.0
+        for term in weighed:
+            idf = inverse_document_frequency(len(self._lengths), term.holding_count)
+            best += idf
+            for place, count in self._postings[term.term].items():
+                scores[place] += term_score(count, idf, length=self._lengths[place], mean_length=self._mean)
+        return np.minimum(scores / best, 1.0) if best else scores
 
 
-def fit(questions: list[Question], columns: list[int]) -> Floats:
-    """Return bias and weights of a ridge logistic regression on these columns, by Newton's method."""
-    x = np.concatenate([np.column_stack([np.ones(len(q.features)), q.features[:, columns]]) for q in questions])
-    y = np.concatenate([q.is_right for q in questions]).astype(np.float64)
-    weight = np.concatenate([_balance(q.is_right) for q in questions])
-    beta = np.zeros(x.shape[1])
+def _neighbour_places(documents: Sequence[Document]) -> npt.NDArray[np.int64]:
+    """Return `(n, 4)` places of the documents next to each in its session; the place behind the last for none."""
+    places = np.full((len(documents), len(STEPS)), len(documents), np.int64)
+    for place, document in enumerate(documents):
+        for column, step in enumerate(STEPS):
+            other = place + step
+            if document.session and 0 <= other < len(documents) and documents[other].session == document.session:
+                places[place, column] = other
+    return places
+
+
+def logistic(features: Floats, is_right: npt.NDArray[np.bool_], weights: Floats) -> Floats:
+    """Return the weights of a ridge logistic regression, by Newton's method."""
+    right = is_right.astype(np.float64)
+    beta = np.zeros(features.shape[1])
     for _ in range(NEWTON_STEPS):
-        p = 1.0 / (1.0 + np.exp(-(x @ beta)))
-        gradient = x.T @ (weight * (p - y)) + RIDGE * beta
-        hessian = (x * (weight * p * (1 - p))[:, None]).T @ x + RIDGE * np.eye(len(beta))
+        p = 1.0 / (1.0 + np.exp(-(features @ beta)))
+        gradient = features.T @ (weights * (p - right)) + RIDGE * beta
+        hessian = (features * (weights * p * (1 - p))[:, None]).T @ features + RIDGE * np.eye(len(beta))
         step = np.linalg.solve(hessian, gradient)
         beta -= step
-        if np.abs(step).max() < 1e-9:
+        if np.abs(step).max() < TOLERANCE:
             break
     return beta
+
+
+def _stacked(
+    examples: Sequence[Example], columns: Callable[[Example], list[Floats]]
+) -> tuple[Floats, npt.NDArray[np.bool_], Floats]:
+    """Return features, labels and weights: sets and their questions weigh the same, right ones as much as wrong."""
+    sizes = {name: sum(e.set_name == name for e in examples) for name in {e.set_name for e in examples}}
+    features = np.concatenate([np.column_stack(columns(example)) for example in examples])
+    is_right = np.concatenate([example.is_right for example in examples])
+    weights = np.concatenate([_balance(e.is_right) * 1000 / sizes[e.set_name] for e in examples])
+    return features, is_right, weights
 
 
 def _balance(is_right: npt.NDArray[np.bool_]) -> Floats:
@@ -128,41 +214,82 @@ def _balance(is_right: npt.NDArray[np.bool_]) -> Floats:
     return np.where(is_right, 0.5 / right, 0.5 / wrong)
 
 
-def recall_at_cut(questions: list[Question], beta: Floats, columns: list[int]) -> float:
-    """Return the mean share of a question's relevant turns among the first ten."""
-    shares = []
-    for q in questions:
-        order = np.argsort(-(q.features[:, columns] @ beta[1:]), kind="stable")[:CUT]
-        shares.append(q.is_right[order].sum() / q.relevant_count)
-    return float(np.mean(shares))
+def _ones(example: Example) -> Floats:
+    return np.ones(len(example.names))
+
+
+def fit(examples: Sequence[Example]) -> Fit:
+    """Return the weights; see the module for the three steps."""
+
+    def steepness(e: Example) -> list[Floats]:
+        relative = [e.similarity - e.similarity.max(), e.words - e.words.max()]
+        return [_ones(e), e.similarity, e.words, *relative, e.words * e.commonness]
+
+    b = logistic(*_stacked(examples, steepness))
+    raw = Fit(0.0, float(b[1] + b[3]), float(b[2] + b[4]), float(-b[5]), np.zeros(len(STEPS)))
+    bias, scale = logistic(*_stacked(_own(examples), lambda e: [_ones(e), raw.scores(e)]))
+    base = Fit(
+        float(bias) + BIAS_SHIFT, raw.similarity * scale, raw.words * scale, raw.common_words * scale, raw.neighbours
+    )
+    with_sessions = [e for e in examples if e.near.any()]
+    if not with_sessions:
+        return base
+
+    def beside(e: Example) -> list[Floats]:
+        own = base.scores(e)
+        return [_ones(e), own, _chance(own)[:, None] * e.near]
+
+    near = logistic(*_stacked(with_sessions, beside))
+    return Fit(base.bias, base.similarity, base.words, base.common_words, near[2:] / near[1])
+
+
+def _own(examples: Sequence[Example]) -> Sequence[Example]:
+    return [e for e in examples if e.set_name == OWN_SET] or examples
+
+
+def held_out_figures(examples: Sequence[Example]) -> dict[str, dict[str, float]]:
+    """Return the mean figures of each set, every fold ranked by weights that were fitted on the other four."""
+    fits = {fold: fit([e for e in examples if e.fold != fold]) for fold in {e.fold for e in examples}}
+    gathered: dict[str, list[dict[str, float]]] = {}
+    for example in examples:
+        order = np.argsort(-fits[example.fold].scores(example), kind="stable")
+        ranked = [example.names[place] for place in order]
+        gathered.setdefault(example.set_name, []).append(question_figures(ranked, example.relevant))
+    return {
+        name: {key: float(np.mean([row[key] for row in rows])) for key in ("R@5", "R@10", "nDCG@10")}
+        for name, rows in gathered.items()
+    }
 
 
 def main() -> None:
     """Print weights and figures."""
-    if not DATA.exists():
-        sys.exit(f"no data at {DATA.name}: it lies beside the project and is not shipped")
-    questions = load_questions(OnnxMiniLmEmbedder())
-    print(f"{len(questions)} questions, {sum(len(q.features) for q in questions)} candidates")
-    for name, columns in (("both", [0, 1]), ("words", [1]), ("meaning", [0])):
-        held_out = []
-        for conversation in sorted({q.conversation for q in questions}):
-            rest = [q for q in questions if q.conversation != conversation]
-            held = [q for q in questions if q.conversation == conversation]
-            held_out.append((recall_at_cut(held, fit(rest, columns), columns), len(held)))
-        mean = sum(r * n for r, n in held_out) / sum(n for _, n in held_out)
-        beta = fit(questions, columns)
-        print(f"{name}: weights {np.round(beta, 2).tolist()}, recall@10 (fraction) on unseen conversations {mean:.3f}")
-    _print_floors(questions, fit(questions, [0, 1]))
+    embedder = CachedEmbedder(cache_path())
+    examples = [example for data_set in data_sets() for example in examples_of(data_set, embedder)]
+    embedder.close()
+    print(f"{len(examples)} questions, {sum(len(e.names) for e in examples)} candidates")
+    fitted = fit(examples)
+    print(
+        f"both: bias {fitted.bias:.2f}, similarity {fitted.similarity:.2f}, words {fitted.words:.2f}, "
+        f"common_words {fitted.common_words:.2f}, neighbours {np.round(fitted.neighbours, 2).tolist()}"
+    )
+    words = logistic(*_stacked(_own(examples), lambda e: [_ones(e), e.words]))
+    meaning = logistic(*_stacked(_own(examples), lambda e: [_ones(e), e.similarity]))
+    words[0] += BIAS_SHIFT
+    meaning[0] += BIAS_SHIFT
+    print(f"words alone: {np.round(words, 2).tolist()}; meaning alone: {np.round(meaning, 2).tolist()}")
+    for name, figures in held_out_figures(examples).items():
+        print(f"{name}, unseen folds: " + ", ".join(f"{key} {value:.3f}" for key, value in figures.items()))
+    _print_floors(examples, fitted)
 
 
-def _print_floors(questions: list[Question], beta: Floats) -> None:
-    """Show what each floor costs in answers and keeps out in others."""
-    logits = [(beta[0] + q.features @ beta[1:], q.is_right) for q in questions]
-    for floor in (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5):
-        cut = math.log(floor / (1 - floor))
-        kept = sum(int((z[r] >= cut).sum()) for z, r in logits) / sum(int(r.sum()) for _, r in logits)
-        noise = sum(int((z[~r] >= cut).sum()) for z, r in logits) / sum(int((~r).sum()) for _, r in logits)
-        print(f"floor {floor:.2f}: keeps {kept:.3f} of right candidates and {noise:.3f} of wrong ones")
+def _print_floors(examples: Sequence[Example], fitted: Fit) -> None:
+    """Show what each floor costs in answers and keeps out in others, set by set."""
+    for name in dict.fromkeys(example.set_name for example in examples):
+        chances = [(_chance(fitted.scores(e)), e.is_right) for e in examples if e.set_name == name]
+        right = np.concatenate([p[r] for p, r in chances])
+        wrong = np.concatenate([p[~r] for p, r in chances])
+        shares = (f"{f:g}: {(right >= f).mean():.3f} / {(wrong >= f).mean():.3f}" for f in FLOORS)
+        print(f"{name}, right / wrong candidates kept by a floor of " + ", ".join(shares))
 
 
 if __name__ == "__main__":

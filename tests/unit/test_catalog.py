@@ -66,3 +66,45 @@ def _memory(row: CatalogRow) -> Memory:
         importance=row.importance,
         state=row.state,
     )
+
+
+def _row(key: int, session: str, *, minutes: int = 0, namespace: str = "project:a") -> CatalogRow:
+    at = START + timedelta(minutes=minutes)
+    return CatalogRow(key, "local", namespace, MemoryType.FACT, 0.5, MemoryState.ACTIVE, at, session)
+
+
+def test_neighbours_are_those_of_the_same_session() -> None:
+    """Two sessions that take turns do not stand next to each other."""
+    catalog = MemoryCatalog()
+    catalog.apply([_row(1, "a"), _row(2, "b"), _row(3, "a"), _row(4, "b"), _row(5, "a")])
+    found = catalog.neighbours([1, 3, 4, 5])
+    assert found == {1: (None, None, 3, 5), 3: (None, 1, 5, None), 5: (1, 3, None, None)}
+
+
+def test_neighbours_are_close_in_time_and_of_one_namespace() -> None:
+    """A session that goes on for days does other work later, and a project's memory is no context for another's."""
+    catalog = MemoryCatalog()
+    catalog.apply([_row(1, "a"), _row(2, "a", minutes=90), _row(3, "a", minutes=100, namespace="global")])
+    assert all(near == (None,) * 4 for near in catalog.neighbours([1, 2, 3]).values())
+
+
+def test_without_a_session_nothing_has_neighbours() -> None:
+    """That two memories have one date, as imported ones do, does not make one the context of the other."""
+    catalog = MemoryCatalog()
+    catalog.apply([_row(1, ""), _row(2, "")])
+    assert catalog.neighbours([1, 2]) == {}
+
+
+def test_changed_row_keeps_its_place_among_its_neighbours() -> None:
+    """A new state or importance does not move a memory to the end of its session."""
+    catalog = MemoryCatalog()
+    catalog.apply([_row(1, "a"), _row(2, "a")])
+    catalog.apply([_row(1, "a")])
+    assert catalog.neighbours([1, 2])[1] == (None, None, 2, None)
+
+
+def test_memory_that_is_not_here_yet_has_no_neighbours() -> None:
+    """Words may find what was stored a moment ago, before its row arrives, however high its key."""
+    catalog = MemoryCatalog()
+    catalog.apply([_row(1, "a"), _row(2, "a")])
+    assert catalog.neighbours([1, 2, 50_000])[1] == (None, None, 2, None)

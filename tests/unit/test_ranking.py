@@ -21,7 +21,7 @@ from sidecar.domain.reinforcement import (
     arithmetic,
     multiplier,
 )
-from sidecar.domain.relevance import relevance
+from sidecar.domain.relevance import Surroundings, relevance, word_commonness
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 fractions = st.floats(0, 1)
@@ -130,3 +130,18 @@ def test_one_challenge_shows_in_an_exact_match() -> None:
 def test_arithmetic_is_told_with_its_figures(evidence: Evidence, told: str) -> None:
     """So that a person can check it by hand."""
     assert arithmetic(evidence) == told
+
+
+@given(fractions, fractions, cosines, fractions)
+def test_relevance_rises_with_what_neighbours_say(one: float, other: float, similarity: float, words: float) -> None:
+    """What was remembered next to an answer is likely to belong to it."""
+    low, high = (Surroundings(0.1, (0.0, share, 0.0, 0.0)) for share in sorted((one, other)))
+    assert relevance(similarity, words, low) <= relevance(similarity, words, high) <= 1
+
+
+def test_words_that_all_candidates_share_tell_nothing_of_neighbours() -> None:
+    """In a store about one subject everything stands next to the query's words."""
+    common = word_commonness([0.5] * 200)
+    assert common == pytest.approx(0.5)
+    alone, beside = Surroundings(common), Surroundings(common, (0.5, 0.5, 0.5, 0.5))
+    assert relevance(0.4, 0.3, alone) == relevance(0.4, 0.3, beside)

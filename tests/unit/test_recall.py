@@ -110,3 +110,19 @@ async def test_evidence_can_be_left_out_of_account_to_see_what_it_changes() -> N
         told = [[(found.memory.id, found.parts.relevance) for found in answer.memories] for answer in (first, without)]
         assert told[0] == told[1]
         assert {found.parts.reinforcement for found in without.memories} == {1.0}
+
+
+async def test_memory_next_to_an_answer_is_lifted() -> None:
+    """Of two alike, the one that was remembered right after what holds the query's words comes first."""
+    async with working(Bench(MoodyEmbedder())) as bench:
+        await bench.remember.run(
+            Caller(owner="local", client="test", session="one"),
+            RememberQuery("which port does the broker of the ferry listen on"),
+        )
+        for session in ("one", "two"):
+            caller = Caller(owner="local", client="test", session=session)
+            await bench.remember.run(caller, RememberQuery(f"it is the usual port and two more, says {session}"))
+        await bench.until(pending=0)
+        recalled = await bench.recalled("port of the ferry broker")
+        beside, elsewhere = (f"it is the usual port and two more, says {session}" for session in ("one", "two"))
+        assert recalled.index(beside) < recalled.index(elsewhere)

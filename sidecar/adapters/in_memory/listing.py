@@ -47,6 +47,7 @@ def catalog_row(memory: Memory) -> CatalogRow:
         importance=memory.importance,
         state=memory.state,
         created_at=memory.created_at,
+        session=memory.session,
     )
 
 

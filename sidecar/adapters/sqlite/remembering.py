@@ -132,6 +132,7 @@ class AddMemory:
             importance=self.new.memory.importance,
             state=MemoryState.ACTIVE,
             created_at=self.new.memory.created_at,
+            session=self.new.memory.session,
         )
         return AddOutcome(
             memory_id=self.new.memory.id,

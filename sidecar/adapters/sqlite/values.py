@@ -20,7 +20,7 @@ MEMORY_COLUMNS: Final = (
     "m.accessed_at, m.access_count, m.provenance, m.client, m.session, m.superseded_by, m.content_hash, m.metadata, "
     "m.content"
 )
-CATALOG_COLUMNS: Final = "m.key, m.owner, m.namespace, m.type, m.importance, m.state, m.created_at"
+CATALOG_COLUMNS: Final = "m.key, m.owner, m.namespace, m.type, m.importance, m.state, m.created_at, m.session"
 
 # A look-up costs a fifth of making an enumeration's member from its value; ranking does it for each candidate.
 MEMORY_TYPES: Final = {str(member): member for member in MemoryType}
@@ -84,6 +84,7 @@ def catalog_from_row(row: Row) -> CatalogRow:
         importance=row[4],
         state=_MEMORY_STATES[row[5]],
         created_at=from_us(row[6]),
+        session=row[7],
     )
 
 
@@ -97,6 +98,7 @@ def catalog_of(memory: Memory) -> CatalogRow:
         importance=memory.importance,
         state=memory.state,
         created_at=memory.created_at,
+        session=memory.session,
     )
 
 

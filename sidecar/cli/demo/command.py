@@ -117,7 +117,11 @@ def _document(outcome: Outcome) -> dict[str, object]:
         "project": outcome.story.project,
         "memories": len(outcome.story.memories),
         "recalls": [
-            {"query": recall.query, "shown": list(recall.shown), "used": sorted(recall.used)}
+            {
+                "query": recall.query,
+                "shown": [{"memory_id": shown, "content": outcome.contents[shown]} for shown in recall.shown],
+                "used": sorted(recall.used),
+            }
             for recall in outcome.recalls
         ],
         "before": {query: [_line(ranked) for ranked in ranking] for query, ranking in outcome.before.items()},
