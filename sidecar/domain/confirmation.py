@@ -117,7 +117,7 @@ class ConfirmationRows(Protocol):
         ...
 
     def pass_credit(self, event: UsageEvent, *, occasion: str) -> str:
-        """Credit the stored event of that occasion, memory, valence and source to whom this one does.
+        """Credit the stored event of that occasion, memory, valence and source to whom this one does, and since when.
 
         Returns:
             Whom it credited before; empty if there is none.
@@ -227,7 +227,7 @@ def give_credit_back(rows: ConfirmationRows, memory_id: str, *, at: datetime) ->
     """Let go of the credit that a memory earned in place of others: it is purged, and its claims are deleted."""
     for event, occasion in rows.passed_credits(memory_id):
         heir = _newest_successor(rows, event) or event.memory_id
-        rows.pass_credit(replace(event, credited_id=heir), occasion=occasion)
+        rows.pass_credit(replace(event, credited_id=heir, known_at=at), occasion=occasion)
         recompute(rows, heir, at=at)
 
 
@@ -250,7 +250,7 @@ def _was_likely_shown(rows: ConfirmationRows, claim: Claim) -> bool:
 
 
 def _confirm(rows: ConfirmationRows, claim: Claim, *, at: datetime, is_weak: bool) -> bool:
-    event = _event(rows.owner, claim, is_weak=is_weak)
+    event = _event(rows.owner, claim, is_weak=is_weak, known_at=at)
     is_new = rows.add_use(event, occasion=_occasion(claim))
     if is_new:
         # Of the older memory too: proof overrules what a judge said of it.
@@ -279,12 +279,12 @@ def _newest_successor(rows: ConfirmationRows, event: UsageEvent) -> str:
 
 def _withdraw_weak(rows: ConfirmationRows, claim: Claim, *, at: datetime) -> None:
     claim = replace(claim, session="")
-    credited_id = rows.withdraw_use(_event(rows.owner, claim, is_weak=True), occasion=_occasion(claim))
+    credited_id = rows.withdraw_use(_event(rows.owner, claim, is_weak=True, known_at=at), occasion=_occasion(claim))
     if credited_id:
         recompute(rows, credited_id, at=at)
 
 
-def _event(owner: str, claim: Claim, *, is_weak: bool) -> UsageEvent:
+def _event(owner: str, claim: Claim, *, is_weak: bool, known_at: datetime) -> UsageEvent:
     return UsageEvent(
         owner=owner,
         memory_id=claim.target_id,
@@ -296,6 +296,7 @@ def _event(owner: str, claim: Claim, *, is_weak: bool) -> UsageEvent:
         session=claim.session,
         at=claim.at,
         is_weak=is_weak,
+        known_at=known_at,
     )
 
 

@@ -251,6 +251,8 @@ class UsageEvent:
         memory_id: What it is about; `credited_id` is who gets the credit (the successor, where one took its place).
         weight: 0 to 1.
         is_weak: The session is not known, only client, project and time.
+        known_at: When the sidecar learnt of it in this form, by its own clock; None if at once. A verdict is about the
+            time at which its memory was shown, and is given long after.
     """
 
     owner: str
@@ -264,6 +266,11 @@ class UsageEvent:
     at: datetime
     recall_id: str = ""
     is_weak: bool = False
+    known_at: datetime | None = None
+
+    def was_known(self, moment: datetime) -> bool:
+        """Tell whether it had happened, and was known, before a moment."""
+        return self.at < moment and (self.known_at is None or self.known_at < moment)
 
 
 def session_occasion(client: str, session: str, *, otherwise: str) -> str:

@@ -144,6 +144,7 @@ def verdict_events(stored: StoredVerdict) -> list[UsageEvent]:
             client=stored.key.client,
             session=stored.key.session,
             at=stored.shown_at,
+            known_at=stored.judged_at,
         )
         for valence, weight in said
     ]

@@ -85,7 +85,7 @@ class InMemoryLedgerRows:
         """See `ConfirmationRows.pass_credit`."""
         for entry in self._same_events(event, occasion):
             before = entry.event.credited_id
-            entry.event = replace(entry.event, credited_id=event.credited_id)
+            entry.event = replace(entry.event, credited_id=event.credited_id, known_at=event.known_at)
             return before
         return ""
 
