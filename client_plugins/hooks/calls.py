@@ -8,7 +8,15 @@ from typing import Final
 
 from client_plugins.hooks.door import Call
 from client_plugins.hooks.payload import JsonObject, text_field
-from client_plugins.hooks.wishes import AgentSaid, FileTouched, OwnToolAnswered, ReadTranscript, Session, Wish
+from client_plugins.hooks.wishes import (
+    AgentSaid,
+    FileTouched,
+    OwnToolAnswered,
+    ReadTranscript,
+    Session,
+    SessionEnded,
+    Wish,
+)
 
 BUILD_CONTEXT: Final = "BuildContext"
 # With golden rules, of which there is room for a dozen, well below what clients take.
@@ -52,7 +60,7 @@ def relevant(session: Session, prompt: str, *, is_look: bool) -> Call:
 
 def report(session: Session, wishes: Sequence[Wish]) -> list[Call]:
     """Return the calls for all that needs no answer."""
-    calls = [_call(session, wish) for wish in wishes if isinstance(wish, FileTouched | ReadTranscript)]
+    calls = [_call(session, wish) for wish in wishes if isinstance(wish, FileTouched | ReadTranscript | SessionEnded)]
     events = [event for wish in wishes for event in _events(session, wish)]
     if events and session.session:
         # A channel has no file; the cursor is there because every batch has one.
@@ -80,7 +88,9 @@ def markdown(answer: JsonObject, *, max_bytes: int) -> str:
     return "\n".join([*kept, closing]) + "\n"
 
 
-def _call(session: Session, wish: FileTouched | ReadTranscript) -> Call:
+def _call(session: Session, wish: FileTouched | ReadTranscript | SessionEnded) -> Call:
+    if isinstance(wish, SessionEnded):
+        return Call("EndSession", {"client": wish.client, "session": session.session})
     if isinstance(wish, ReadTranscript):
         wanted = {"client": session.client, "transcript_path": wish.path, "session": session.session}
         return Call("RequestReading", wanted)

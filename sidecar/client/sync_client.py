@@ -21,6 +21,7 @@ from sidecar.api.v1.memory_pb2 import CallContext
 from sidecar.client import methods
 from sidecar.client.channel import bearer, open_channel
 from sidecar.client.endpoint import DataFolder, Endpoint
+from sidecar.client.evidence_calls import EvidenceCalls
 from sidecar.client.insights_calls import InsightsCalls
 from sidecar.client.launch import Launch
 from sidecar.client.link import Attempts, Link
@@ -30,7 +31,7 @@ _STREAM: Final = "StreamEvidence"
 _IMPORT: Final = "ImportMemories"
 
 
-class Sidecar(InsightsCalls):
+class Sidecar(EvidenceCalls, InsightsCalls):
     """The sidecar of one data folder.
 
     Every method takes and returns messages of the contract, raises the errors of `sidecar.errors` that the sidecar
@@ -248,30 +249,6 @@ class Sidecar(InsightsCalls):
         """Check the database, and that index and database agree."""
         return self._call(methods.CHECK_INTEGRITY, request, deadline_s)
 
-    def list_cursors(
-        self, request: evidence.ListCursorsRequest, *, deadline_s: float | None = None
-    ) -> evidence.ListCursorsResponse:
-        """List how far transcripts have been read."""
-        return self._call(methods.LIST_CURSORS, request, deadline_s)
-
-    def list_sessions(
-        self, request: evidence.ListSessionsRequest, *, deadline_s: float | None = None
-    ) -> evidence.ListSessionsResponse:
-        """List what sessions were shown."""
-        return self._call(methods.LIST_SESSIONS, request, deadline_s)
-
-    def get_session(
-        self, request: evidence.GetSessionRequest, *, deadline_s: float | None = None
-    ) -> evidence.GetSessionResponse:
-        """Tell what each recall of a session showed."""
-        return self._call(methods.GET_SESSION, request, deadline_s)
-
-    def get_coverage(
-        self, request: evidence.GetCoverageRequest, *, deadline_s: float | None = None
-    ) -> evidence.GetCoverageResponse:
-        """Tell how much of each client's sessions could be read."""
-        return self._call(methods.GET_COVERAGE, request, deadline_s)
-
     def get_status(
         self, request: admin.GetStatusRequest | None = None, *, deadline_s: float | None = None
     ) -> admin.GetStatusResponse:
@@ -281,12 +258,6 @@ class Sidecar(InsightsCalls):
     def shutdown(self, request: admin.ShutdownRequest, *, deadline_s: float | None = None) -> admin.ShutdownResponse:
         """Ask the sidecar to stop; does not wait until it has. `sidecar.client.stop` does."""
         return self._call(methods.SHUTDOWN, request, deadline_s)
-
-    def request_reading(
-        self, request: evidence.RequestReadingRequest, *, deadline_s: float | None = None
-    ) -> evidence.RequestReadingResponse:
-        """Ask for a transcript to be read now; returns before it is."""
-        return self._call(methods.REQUEST_READING, request, deadline_s)
 
     def wait_for_index(
         self, request: admin.WaitForIndexRequest, *, deadline_s: float | None = None

@@ -116,7 +116,19 @@ class ToolAnswered:
     text: str
 
 
-EvidencePayload = TextSpoken | RecallCalled | RememberCalled | ToolCalled | ToolAnswered
+@dataclass(frozen=True, slots=True)
+class MemoryCited:
+    """The agent named a memory in the block in which its client has it cite what it used."""
+
+    memory_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """The session ended, for now: it may be taken up again."""
+
+
+EvidencePayload = TextSpoken | RecallCalled | RememberCalled | ToolCalled | ToolAnswered | MemoryCited | SessionEnded
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +225,7 @@ class UsageSource(StrEnum):
     """Who says that a memory was used."""
 
     IN_BAND = "in_band"
+    CITATION = "citation"
     JUDGE = "judge"
     CHALLENGE = "challenge"
     OUTCOME = "outcome"

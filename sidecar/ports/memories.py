@@ -287,6 +287,13 @@ class EvidenceStore(Protocol):
         """Return how much of a client's sessions could be read; of all clients' for an empty name."""
         ...
 
+    async def end_session(self, owner: str, client: str, session: str, *, at: datetime) -> bool:
+        """Note that the client said at that time that a session ends; tell whether anything is known of it.
+
+        Its judge jobs are due as soon as nothing more of it comes, unless it goes on; see `DueRule`.
+        """
+        ...
+
     async def usage_events(self, owner: str, memory_id: str) -> list[UsageEvent]:
         """Return the events about a memory or credited to it, newest first."""
         ...

@@ -380,6 +380,8 @@ def test_the_door_tells_what_is_wrong(place: Place) -> None:
         ({"method": "RequestReading"}, {"error": "NO_TOKEN"}),
         ([], {"error": "NO_TOKEN"}),
         (call, {"answer": {}}),
+        ({**call, "method": "EndSession", "request": {"client": "codex"}}, {"error": "INVALID_ARGUMENT"}),
+        ({**call, "method": "EndSession", "request": {"client": "codex", "session": "s"}}, {"answer": {}}),
     ]
     assert _say(path, b"".join(json.dumps(said).encode() + b"\n" for said, _ in lines)) == [told for _, told in lines]
     assert _say(path, b"no json\n") == [{"error": "NOT_JSON"}]

@@ -12,6 +12,7 @@ from sidecar.domain.ledger import CallKind
 from sidecar.domain.metrics import ClientCounts, MetricCounts, SeriesName, Window
 from sidecar.domain.replay import RecordedRecall, UseHistory
 from sidecar.domain.store_values import RecallRecord
+from sidecar.domain.weighing import OVERRULING
 
 _Use = tuple[str, str, str]
 """Client, session, memory id."""
@@ -123,9 +124,7 @@ class InMemoryInsights:
         proven = {
             _use(entry.event)
             for entry in self._tables.usage
-            if entry.event.owner == owner
-            and entry.event.session
-            and entry.event.source in (UsageSource.IN_BAND, UsageSource.CHALLENGE)
+            if entry.event.owner == owner and entry.event.session and entry.event.source in OVERRULING
         }
         return [
             event

@@ -312,6 +312,12 @@ class SqliteStore(SqliteReports, SqliteMaintenance, SqliteJudging, SqliteReinfor
         """See `EvidenceStore.coverage`."""
         return await self._readers.run(partial(coverage.clients, owner=owner, client=client))
 
+    async def end_session(self, owner: str, client: str, session: str, *, at: datetime) -> bool:
+        """See `EvidenceStore.end_session`."""
+        return await self._writer.run(
+            lambda transaction: evidence.end_session(transaction.connection, owner, client, session, at=at)
+        )
+
     async def usage_events(self, owner: str, memory_id: str) -> list[UsageEvent]:
         """See `EvidenceStore.usage_events`."""
         return await self._readers.run(partial(usage.events_about, owner=owner, memory_id=memory_id))

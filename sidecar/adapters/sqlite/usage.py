@@ -8,7 +8,7 @@ import apsw
 
 from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_value, placeholders
 from sidecar.adapters.sqlite.values import from_us, to_us
-from sidecar.domain.confirmation import Claim, Standing
+from sidecar.domain.confirmation import Citation, Claim, Standing
 from sidecar.domain.disputes import Resolution
 from sidecar.domain.evidence import DELIVERED, UsageEvent, UsageSource, Valence
 from sidecar.domain.memory import Relation
@@ -185,6 +185,23 @@ class SqliteConfirmationRows:
             (self._owner, target_id, client, session),
         )
         return [_claim_from_row(row) for row in rows]
+
+    def save_citation(self, citation: Citation) -> None:
+        """See `ConfirmationRows.save_citation`."""
+        self._connection.execute(
+            "INSERT INTO citations (owner, client, session, memory_id, at) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
+            (self._owner, citation.client, citation.session, citation.memory_id, to_us(citation.at)),
+        )
+
+    def citation(self, client: str, session: str, memory_id: str) -> Citation | None:
+        """See `ConfirmationRows.citation`."""
+        at = fetch_value(
+            self._connection,
+            "SELECT at FROM citations WHERE owner = ? AND client = ? AND session = ? AND memory_id = ?",
+            (self._owner, client, session, memory_id),
+        )
+        return None if at is None else Citation(client, session, memory_id, from_us(at))
 
     def add_use(self, event: UsageEvent, *, occasion: str) -> bool:
         """See `ConfirmationRows.add_use`."""

@@ -62,6 +62,8 @@ class _UsageSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UsageSour
     """Somebody challenged it."""
     USAGE_SOURCE_OUTCOME: _UsageSource.ValueType  # 4
     """An outcome was reported."""
+    USAGE_SOURCE_CITATION: _UsageSource.ValueType  # 5
+    """The agent cited it in its client's own citation block."""
 
 class UsageSource(_UsageSource, metaclass=_UsageSourceEnumTypeWrapper):
     """Who says that a memory was used."""
@@ -76,6 +78,8 @@ USAGE_SOURCE_CHALLENGE: UsageSource.ValueType  # 3
 """Somebody challenged it."""
 USAGE_SOURCE_OUTCOME: UsageSource.ValueType  # 4
 """An outcome was reported."""
+USAGE_SOURCE_CITATION: UsageSource.ValueType  # 5
+"""The agent cited it in its client's own citation block."""
 Global___UsageSource: _TypeAlias = UsageSource  # noqa: Y015
 
 class _UsageValence:
