@@ -47,6 +47,7 @@ from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.collect_evidence import CollectEvidence
 from sidecar.use_cases.completion import Completion
 from sidecar.use_cases.embed_memories import EmbedMemories
+from sidecar.use_cases.judge_queue import JudgeQueue
 from sidecar.use_cases.refine_links import RefineLinks
 from sidecar.use_cases.report_status import ChildStatus, ReportStatus
 from sidecar.use_cases.request_reading import RequestReading
@@ -148,6 +149,7 @@ class SidecarApplication:
             },
             clock=parts.clock,
             llm=llm.status,
+            judge=JudgeQueue(store=parts.store, status=judging.status).run,
         )
         admin_servicer = AdminServicer(
             identity=self._identity(),
