@@ -26,25 +26,28 @@ _PROMPT_TOKENS: Final = 800
 _PROMPT_RELEVANCE: Final = 0.5
 _MAX_PROMPT_CHARACTERS: Final = 4_000
 _CHANNEL_PATH: Final = "hooks"
+# A session is told once, and whoever is ended before printing has told nothing.
+_ONCE_PRINTED: Final = {"once_per_session": True, "await_acknowledgement": True}
 
 
-def essentials(session: Session) -> Call:
-    """Return the call for what an agent should know at the start of a session."""
+def essentials(session: Session, *, is_retry: bool) -> Call:
+    """Return the call for what an agent should know at the start of a session.
+
+    Args:
+        is_retry: Only if the hook that asked for it at the start did not come to print it.
+    """
     request = {
         "kind": "CONTEXT_KIND_SESSION",
         "token_budget": _BRIEFING_TOKENS,
-        "once_per_session": True,
+        **_ONCE_PRINTED,
+        **({"only_unacknowledged": True} if is_retry else {}),
         "context": _context(session),
     }
     return Call(BUILD_CONTEXT, request)
 
 
-def relevant(session: Session, prompt: str, *, is_look: bool) -> Call:
-    """Return the call for what is relevant to a prompt.
-
-    Args:
-        is_look: Only see whether there is anything: nothing counts as given.
-    """
+def relevant(session: Session, prompt: str) -> Call:
+    """Return the call for what is relevant to a prompt."""
     request = {
         "kind": "CONTEXT_KIND_TASK",
         "query": prompt[:_MAX_PROMPT_CHARACTERS],
@@ -52,10 +55,15 @@ def relevant(session: Session, prompt: str, *, is_look: bool) -> Call:
         # Those of the session's start were given already, and fewer than one cannot be asked for.
         "max_golden_rules": 1,
         "min_relevance": _PROMPT_RELEVANCE,
+        **_ONCE_PRINTED,
         "context": _context(session),
-        **({"internal": True} if is_look else {"once_per_session": True}),
     }
     return Call(BUILD_CONTEXT, request)
+
+
+def printed(answer: JsonObject) -> Call:
+    """Return the call that counts a briefing as given."""
+    return Call("AcknowledgeContext", {"recall_id": text_field(answer, "recall_id")})
 
 
 def report(session: Session, wishes: Sequence[Wish]) -> list[Call]:

@@ -137,6 +137,12 @@ class Sidecar(EvidenceCalls, InsightsCalls):
         """Put together what an agent should know."""
         return self._call(methods.BUILD_CONTEXT, request, deadline_s)
 
+    def acknowledge_context(
+        self, request: memory.AcknowledgeContextRequest, *, deadline_s: float | None = None
+    ) -> memory.AcknowledgeContextResponse:
+        """Say that an agent got a context that waits for this."""
+        return self._call(methods.ACKNOWLEDGE_CONTEXT, request, deadline_s)
+
     def relate(self, request: graph.RelateRequest, *, deadline_s: float | None = None) -> graph.RelateResponse:
         """Make a relation, or set the weight of the one that is there."""
         return self._call(methods.RELATE, request, deadline_s)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from sidecar.domain.context import ContextKind
 from sidecar.domain.coverage import ClientCoverage
 from sidecar.domain.evidence import (
     BatchOutcome,
@@ -219,6 +220,10 @@ class MemoryStore(Protocol):
         Returns when it is queued, before everything asked for later; a failure costs a statistic, never an answer, and
         is counted in `StoreHealth.counters`.
         """
+        ...
+
+    async def was_briefed(self, owner: str, client: str, session: str, kind: ContextKind) -> bool:
+        """Tell whether a session was given a briefing of this kind that held something."""
         ...
 
     async def claim_briefing(self, record: RecallRecord) -> str:

@@ -27,7 +27,14 @@ from google.protobuf.message import Message
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.client.channel import bearer, open_async_channel
 from sidecar.client.endpoint import Endpoint
-from sidecar.client.methods import ADD_FILE_ACTIVITY, BUILD_CONTEXT, END_SESSION, REQUEST_READING, Method
+from sidecar.client.methods import (
+    ACKNOWLEDGE_CONTEXT,
+    ADD_FILE_ACTIVITY,
+    BUILD_CONTEXT,
+    END_SESSION,
+    REQUEST_READING,
+    Method,
+)
 
 DOOR_NAME: Final = "hooks"
 """Name of the socket, in the folder of the sidecar's own."""
@@ -40,7 +47,15 @@ _CALL_WITHIN_S: Final = 10.0
 # One batch on a stream of its own.
 _STREAM_EVIDENCE: Final = Method("EvidenceService", evidence.StreamEvidenceRequest, evidence.StreamEvidenceResponse)
 _METHODS: Final[dict[str, Method[Any, Any]]] = {
-    method.name: method for method in (BUILD_CONTEXT, ADD_FILE_ACTIVITY, REQUEST_READING, END_SESSION, _STREAM_EVIDENCE)
+    method.name: method
+    for method in (
+        BUILD_CONTEXT,
+        ACKNOWLEDGE_CONTEXT,
+        ADD_FILE_ACTIVITY,
+        REQUEST_READING,
+        END_SESSION,
+        _STREAM_EVIDENCE,
+    )
 }
 
 log = logging.getLogger(__name__)

@@ -15,8 +15,10 @@ from typing import Final
 
 import pytest
 
+from client_plugins.hooks import calls
 from client_plugins.hooks.door import Address, Call, Door
 from client_plugins.hooks.registration import REGISTRATIONS, hook_command
+from client_plugins.hooks.wishes import Session
 from sidecar.api.v1 import activity_service_pb2 as activity
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import memory_pb2
@@ -123,6 +125,30 @@ def test_a_session_is_briefed_once(place: Place, client: str, event: str) -> Non
         assert place.run(client, MAKERS[client](event, prompt="Write a haiku about autumn leaves.", **session)) == ""
     answers = [place.run(client, MAKERS[client](event, **session)) for _ in range(3)]
     assert [bool(answer) for answer in answers] == [True, False, False]
+
+
+def test_a_briefing_that_was_not_printed_comes_with_the_next_prompt(place: Place) -> None:
+    """The hook of the session's start was ended after its question; what then is printed is printed once."""
+    session = {"session_id": "lost", "cwd": str(place.project)}
+    request = calls.essentials(Session("claude-code", "lost", str(place.project)), is_retry=False).request
+    path, token = _door_of(place.home)
+    (lost,) = _say(path, json.dumps({"token": token, "method": "BuildContext", "request": request}).encode() + b"\n")
+    assert RULE in json.dumps(lost)
+    haiku = MAKERS["claude-code"]("UserPromptSubmit", prompt="Write a haiku about autumn leaves.", **session)
+    answer = ""
+
+    def is_told() -> bool:
+        nonlocal answer
+        answer = place.run("claude-code", haiku)
+        return bool(answer)
+
+    repeated(is_told)
+    assert f"> {RULE}" in json.loads(answer)["hookSpecificOutput"]["additionalContext"]
+    again = [
+        place.run("claude-code", haiku),
+        place.run("claude-code", MAKERS["claude-code"]("SessionStart", **session)),
+    ]
+    assert again == ["", ""]
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex"])

@@ -35,6 +35,7 @@ from sidecar.adapters.sqlite.report_store import SqliteReports
 from sidecar.adapters.sqlite.term_statistics import StatisticsLoading
 from sidecar.adapters.sqlite.values import to_us
 from sidecar.adapters.sqlite.writer import Writer
+from sidecar.domain.context import ContextKind
 from sidecar.domain.coverage import ClientCoverage
 from sidecar.domain.evidence import (
     BatchOutcome,
@@ -275,6 +276,12 @@ class SqliteStore(SqliteReports, SqliteMaintenance, SqliteJudging, SqliteReinfor
     async def record_recall(self, record: RecallRecord) -> None:
         """See `MemoryStore.record_recall`."""
         self._writer.submit_nowait(partial(deliveries.record_recall, record=record), what=_RECALL_RECORD)
+
+    async def was_briefed(self, owner: str, client: str, session: str, kind: ContextKind) -> bool:
+        """See `MemoryStore.was_briefed`."""
+        return await self._readers.run(
+            partial(deliveries.was_briefed, owner=owner, client=client, session=session, kind=kind)
+        )
 
     async def claim_briefing(self, record: RecallRecord) -> str:
         """See `MemoryStore.claim_briefing`."""
