@@ -435,3 +435,36 @@ def test_the_door_goes_with_the_sidecar(tmp_path: Path) -> None:
         assert path.exists()
         assert sidecar.endpoint.socket_path is not None
     assert not path.exists()
+
+
+def test_what_hooks_have_said_is_heard_when_the_sidecar_stops(tmp_path: Path) -> None:
+    """They have gone, and nobody has read a line yet: not even those that are still to be let in are lost."""
+    home, project = tmp_path / "home", tmp_path / "harbour"
+    project.mkdir()
+    context = CallContext(client="test", project="harbour")
+    count = 8
+    with running_sidecar(home, context=context, embedder="none") as sidecar:
+        fact_id = sidecar.remember(memory.RememberRequest(content=FACT)).memory_id
+        pid = find_running(DataFolder(home)).holder.pid
+        os.kill(pid, signal.SIGSTOP)
+        for number in range(count):
+            path = str(project / f"edited_{number}.py")
+            edit = MAKERS["claude-code"]("PostToolUse", tool_input={"file_path": path}, cwd=str(project))
+            assert printed(home, "claude-code", edit) == ""
+        shown = cursor("postToolUse", conversation_id="last", tool_output=recall_result(fact_id))
+        assert printed(home, "cursor", {**shown, "workspace_roots": [str(project)]}) == ""
+        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGCONT)
+        repeated(lambda: not _lives(pid))
+    with running_sidecar(home, context=context, embedder="none") as sidecar:
+        files = sidecar.list_recent_files(activity.ListRecentFilesRequest(project="harbour", limit=100)).files
+        recalls = sidecar.get_session(evidence.GetSessionRequest(client="cursor-hooks", session="last")).recalls
+    assert sorted(file.path for file in files) == [f"edited_{number}.py" for number in range(count)]
+    assert [list(recall.shown.ids.memory_ids) for recall in recalls] == [[fact_id]]
+
+
+def _lives(pid: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
