@@ -296,7 +296,8 @@ def _decide(part: Part) -> tuple[ReplayOutcome, str]:
     ranks, useful = part.reciprocal_rank, part.useful_share
     if part.sessions < LEAST_SESSIONS or ranks.low is None or ranks.high is None or useful.high is None:
         return ReplayOutcome.TOO_LITTLE_DATA, (
-            f"{part.sessions} sessions with a used memory on the half that decides, fewer than {LEAST_SESSIONS}; "
+            f"{part.sessions} {'session' if part.sessions == 1 else 'sessions'} with a used memory on the half that "
+            f"decides, fewer than {LEAST_SESSIONS}; "
             "no difference could be told from chance"
         )
     has_shrunk = (useful.proposed or 0.0) < (useful.baseline or 0.0)
