@@ -53,7 +53,11 @@ class Settings:
         8 * 1024 * 1024, "Most that one message may have, either way.", unit="bytes", least=65536, most=64 * 1024 * 1024
     )
     max_calls: int = _setting(
-        256, "Calls that are answered at once; further ones are told to come again.", unit="calls", least=8, most=10_000
+        256,
+        "Calls that are answered at once, and as many standing streams beside them; others are told to come again.",
+        unit="calls",
+        least=8,
+        most=10_000,
     )
     drain_grace_s: float = _setting(
         5.0, "How long calls under way may take to end when the sidecar stops.", unit="s", most=300

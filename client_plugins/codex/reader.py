@@ -6,10 +6,12 @@ trace of calls that a script made. Left out are compactions, what the client wro
 what agents write to each other.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
 from client_plugins.codex.calls import CallFold
+from client_plugins.codex.citations import cited_in, without_citations
 from client_plugins.codex.records import (
     SILENT_COMPLETED,
     SILENT_EVENTS,
@@ -29,10 +31,18 @@ from client_plugins.kit.json_line import NOT_JSON, DecodedLine, JsonObject, deco
 from client_plugins.kit.plugin import LineReading, TranscriptContext
 from client_plugins.kit.project import ProjectFinder
 from client_plugins.kit.texts import cut
-from sidecar.domain.evidence import EvidenceEvent, EvidencePayload, SessionThread, SliceKind, TextSpoken
+from sidecar.domain.evidence import (
+    EvidenceEvent,
+    EvidencePayload,
+    MemoryCited,
+    SessionEnded,
+    SessionThread,
+    SliceKind,
+    TextSpoken,
+)
 
 CLIENT: Final = "codex"
-PARSER_VERSION: Final = 1
+PARSER_VERSION: Final = 2
 
 _SILENT: Final = "silent"
 _SETTING_FOLDER: Final = "thread_settings_applied"
@@ -121,6 +131,7 @@ class _RecordFold:
         if not self.state.thread:
             self.state.thread, self.state.session, self.state.agent_id = head.thread, head.session, head.agent_id
             self.state.cwd, self.state.version = head.cwd, head.version
+            self.state.is_one_shot = head.is_one_shot
         self.state.origin = head.thread or self.state.origin
 
     def _take_folder(self, payload: JsonObject) -> None:
@@ -134,6 +145,9 @@ class _RecordFold:
     def _take_event(self, kind: str) -> None:
         if kind in TURN_ENDS:
             self._calls.end_turn()
+            self._take_end(turn_of(self._payload) or self.state.turn)
+        elif kind == "agent_message":
+            self._take_citations(cited_in(self._payload))
         elif kind in TURN_BEGINS:
             self._take_turn(turn_of(self._payload))
         elif kind == "mcp_tool_call_end":
@@ -150,6 +164,8 @@ class _RecordFold:
         if kind == "McpToolCall":
             self._take_turn(turn_of(self._payload))
             self._take_mcp_call(read_mcp_item(item))
+        elif kind == "AgentMessage":
+            self._take_citations(cited_in(item))
         elif kind not in SILENT_COMPLETED:
             self.unrecognised = f"item:{kind}"
 
@@ -169,8 +185,9 @@ class _RecordFold:
         if object_field(self._record, "metadata").get("compaction_output") is True:
             self.skipped = "summary"
         elif role == "assistant":
-            text = "\n".join(texts_of(self._payload.get("content")))
+            text, cited = without_citations("\n".join(texts_of(self._payload.get("content"))))
             self._take_text(SliceKind.AGENT_TEXT, text)
+            self._take_citations(cited)
         elif role == "user":
             text = "\n".join(user_texts_of(self._payload))
             self._count_turn(text)
@@ -190,6 +207,18 @@ class _RecordFold:
             # Copies of a message get new times and, in some versions, new ids; its place in its thread stays.
             origin = self.state.origin or self._context.session
             self._emit(f"{origin}:{self.state.turn_number}:{kind}:{digest(text)}", TextSpoken(kind, text))
+
+    def _take_citations(self, memory_ids: Iterable[str]) -> None:
+        """Take what an answer cites; its words and the event about it say the same, which counts once."""
+        origin = self.state.origin or self._context.session
+        for memory_id in memory_ids:
+            self._emit(f"{origin}:{self.state.turn_number}:cited:{memory_id}", MemoryCited(memory_id))
+
+    def _take_end(self, turn: str) -> None:
+        """Take the end of a turn for that of the session, where the program ends with it."""
+        if self.state.is_one_shot and not self.state.agent_id:
+            origin = self.state.origin or self._context.session
+            self._emit(f"{origin}:{turn or self.state.turn_number}:ended", SessionEnded())
 
     def _emit(self, event_id: str, payload: EvidencePayload, *, at: datetime | None = None) -> None:
         self.events.append(EvidenceEvent(event_id, self._thread(), at or self._at, payload))

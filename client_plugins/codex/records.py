@@ -29,7 +29,7 @@ SILENT_ITEMS: Final = frozenset(
 SILENT_EVENTS: Final = frozenset(
     {
         # Doubles of response items.
-        *("user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content", "plan_update"),
+        *("user_message", "agent_reasoning", "agent_reasoning_raw_content", "plan_update"),
         *("agent_reasoning_section_break", "exec_command_begin", "exec_command_end", "patch_apply_begin"),
         *("patch_apply_end", "web_search_begin", "web_search_end", "view_image_tool_call", "mcp_tool_call_begin"),
         *("image_generation_begin", "image_generation_end", "dynamic_tool_call_request", "item_started"),
@@ -51,7 +51,7 @@ SILENT_EVENTS: Final = frozenset(
 
 SILENT_COMPLETED: Final = frozenset(
     {
-        *("UserMessage", "AgentMessage", "Reasoning", "Plan", "HookPrompt", "FunctionCallOutput", "DynamicToolCall"),
+        *("UserMessage", "Reasoning", "Plan", "HookPrompt", "FunctionCallOutput", "DynamicToolCall"),
         *("CommandExecution", "FileChange", "WebSearch", "ImageView", "ImageGeneration", "Sleep"),
         *("CollabAgentToolCall", "SubAgentActivity", "ContextCompaction", "EnteredReviewMode", "ExitedReviewMode"),
     }
@@ -69,6 +69,7 @@ _CLIENT_TEXT: Final = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _MAX_VERSION_CHARACTERS: Final = 40
+_ONE_SHOT: Final = "codex_exec"
 _SPOKEN: Final = frozenset({"input_text", "output_text", "text"})
 _USER_KINDS: Final = ("user.", "unknown")
 
@@ -80,6 +81,7 @@ class Head:
     Attributes:
         session: The root thread's id, where a sub-agent's head names it, else the nearest one known.
         agent_id: The thread's id if it is a sub-agent's; empty for a main thread.
+        is_one_shot: The program takes one prompt, and ends with the turn.
     """
 
     thread: str
@@ -87,6 +89,7 @@ class Head:
     agent_id: str
     cwd: str
     version: str
+    is_one_shot: bool = False
 
 
 def read_head(payload: JsonObject) -> Head:
@@ -103,6 +106,7 @@ def read_head(payload: JsonObject) -> Head:
         agent_id=thread if is_agent else "",
         cwd=text_field(payload, "cwd"),
         version=identifier_field(payload, "cli_version")[:_MAX_VERSION_CHARACTERS],
+        is_one_shot=text_field(payload, "originator") == _ONE_SHOT,
     )
 
 

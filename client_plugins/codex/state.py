@@ -101,6 +101,7 @@ class RolloutState:
         nested: Recalls of this turn's scripts that are not settled.
         has_recalled: A script of this turn has made a recall.
         reported: Calls that an event told of last; some versions write two events of each.
+        is_one_shot: See `Head`.
     """
 
     thread: str = ""
@@ -117,6 +118,7 @@ class RolloutState:
     nested: list[NestedCall] = field(default_factory=list)
     has_recalled: bool = False
     reported: list[str] = field(default_factory=list)
+    is_one_shot: bool = False
 
     @classmethod
     def from_text(cls, text: str) -> "RolloutState":
@@ -162,6 +164,7 @@ class RolloutState:
             **({"nested": [call.to_json() for call in self.nested]} if self.nested else {}),
             **({"has_recalled": True} if self.has_recalled else {}),
             **({"reported": self.reported} if self.reported else {}),
+            **({"is_one_shot": True} if self.is_one_shot else {}),
         }
         try:
             return orjson.dumps(value)
@@ -189,6 +192,7 @@ def _read(value: object) -> RolloutState:
         nested=[NestedCall.from_json(call) for call in _list(value, "nested")],
         has_recalled=bool(value.get("has_recalled")),
         reported=[str(key) for key in _list(value, "reported")],
+        is_one_shot=bool(value.get("is_one_shot")),
     )
 
 

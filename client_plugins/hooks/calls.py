@@ -8,7 +8,15 @@ from typing import Final
 
 from client_plugins.hooks.door import Call
 from client_plugins.hooks.payload import JsonObject, text_field
-from client_plugins.hooks.wishes import AgentSaid, FileTouched, OwnToolAnswered, ReadTranscript, Session, Wish
+from client_plugins.hooks.wishes import (
+    AgentSaid,
+    FileTouched,
+    OwnToolAnswered,
+    ReadTranscript,
+    Session,
+    SessionEnded,
+    Wish,
+)
 
 BUILD_CONTEXT: Final = "BuildContext"
 # With golden rules, of which there is room for a dozen, well below what clients take.
@@ -18,25 +26,28 @@ _PROMPT_TOKENS: Final = 800
 _PROMPT_RELEVANCE: Final = 0.5
 _MAX_PROMPT_CHARACTERS: Final = 4_000
 _CHANNEL_PATH: Final = "hooks"
+# A session is told once, and whoever is ended before printing has told nothing.
+_ONCE_PRINTED: Final = {"once_per_session": True, "await_acknowledgement": True}
 
 
-def essentials(session: Session) -> Call:
-    """Return the call for what an agent should know at the start of a session."""
+def essentials(session: Session, *, is_retry: bool) -> Call:
+    """Return the call for what an agent should know at the start of a session.
+
+    Args:
+        is_retry: Only if the hook that asked for it at the start did not come to print it.
+    """
     request = {
         "kind": "CONTEXT_KIND_SESSION",
         "token_budget": _BRIEFING_TOKENS,
-        "once_per_session": True,
+        **_ONCE_PRINTED,
+        **({"only_unacknowledged": True} if is_retry else {}),
         "context": _context(session),
     }
     return Call(BUILD_CONTEXT, request)
 
 
-def relevant(session: Session, prompt: str, *, is_look: bool) -> Call:
-    """Return the call for what is relevant to a prompt.
-
-    Args:
-        is_look: Only see whether there is anything: nothing counts as given.
-    """
+def relevant(session: Session, prompt: str) -> Call:
+    """Return the call for what is relevant to a prompt."""
     request = {
         "kind": "CONTEXT_KIND_TASK",
         "query": prompt[:_MAX_PROMPT_CHARACTERS],
@@ -44,15 +55,20 @@ def relevant(session: Session, prompt: str, *, is_look: bool) -> Call:
         # Those of the session's start were given already, and fewer than one cannot be asked for.
         "max_golden_rules": 1,
         "min_relevance": _PROMPT_RELEVANCE,
+        **_ONCE_PRINTED,
         "context": _context(session),
-        **({"internal": True} if is_look else {"once_per_session": True}),
     }
     return Call(BUILD_CONTEXT, request)
 
 
+def printed(answer: JsonObject) -> Call:
+    """Return the call that counts a briefing as given."""
+    return Call("AcknowledgeContext", {"recall_id": text_field(answer, "recall_id")})
+
+
 def report(session: Session, wishes: Sequence[Wish]) -> list[Call]:
     """Return the calls for all that needs no answer."""
-    calls = [_call(session, wish) for wish in wishes if isinstance(wish, FileTouched | ReadTranscript)]
+    calls = [_call(session, wish) for wish in wishes if isinstance(wish, FileTouched | ReadTranscript | SessionEnded)]
     events = [event for wish in wishes for event in _events(session, wish)]
     if events and session.session:
         # A channel has no file; the cursor is there because every batch has one.
@@ -80,7 +96,9 @@ def markdown(answer: JsonObject, *, max_bytes: int) -> str:
     return "\n".join([*kept, closing]) + "\n"
 
 
-def _call(session: Session, wish: FileTouched | ReadTranscript) -> Call:
+def _call(session: Session, wish: FileTouched | ReadTranscript | SessionEnded) -> Call:
+    if isinstance(wish, SessionEnded):
+        return Call("EndSession", {"client": wish.client, "session": session.session})
     if isinstance(wish, ReadTranscript):
         wanted = {"client": session.client, "transcript_path": wish.path, "session": session.session}
         return Call("RequestReading", wanted)

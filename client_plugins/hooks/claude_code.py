@@ -12,7 +12,16 @@ from client_plugins.hooks.payload import (
     path_field,
     text_field,
 )
-from client_plugins.hooks.wishes import Briefing, FileTouched, Hook, HookClient, ReadTranscript, Session, Wish
+from client_plugins.hooks.wishes import (
+    Briefing,
+    FileTouched,
+    Hook,
+    HookClient,
+    ReadTranscript,
+    Session,
+    SessionEnded,
+    Wish,
+)
 
 CLIENT: Final = "claude-code"
 # Longer ones go to a file instead of to the model, from 10,000 characters in Claude Code and 2,500 tokens in Codex.
@@ -20,7 +29,8 @@ MAX_BRIEFING_BYTES: Final = 9_000
 
 # A resumed, forked or compacted session was briefed when it began.
 _BEGINNINGS: Final = frozenset({"startup", "clear"})
-_ENDS: Final = frozenset({"Stop", "SubagentStop", "SessionEnd"})
+_SESSION_END: Final = "SessionEnd"
+_ENDS: Final = frozenset({"Stop", "SubagentStop", _SESSION_END})
 _ACTIONS: Final = {"Write": "WRITE", "Edit": "EDIT", "MultiEdit": "MULTIEDIT", "NotebookEdit": "EDIT"}
 
 
@@ -54,7 +64,10 @@ def read_session_event(payload: JsonObject, event: str, session: Session) -> Hoo
         prompt = text_field(payload, "prompt").strip()
         # A command of the client's own says nothing of the work.
         return Hook(session, (Briefing(event, prompt),)) if prompt and not prompt.startswith("/") else None
-    return Hook(session, tuple(_ended(payload))) if event in _ENDS else None
+    if event not in _ENDS:
+        return None
+    said_end = (SessionEnded(session.client),) if event == _SESSION_END and session.session else ()
+    return Hook(session, (*_ended(payload), *said_end))
 
 
 def _ended(payload: JsonObject) -> Iterator[Wish]:

@@ -28,6 +28,7 @@ from client_plugins.hooks.wishes import (
     OwnToolAnswered,
     ReadTranscript,
     Session,
+    SessionEnded,
     Wish,
 )
 from sidecar.domain.ids import RECALL_PREFIX, find_memory_ids
@@ -89,6 +90,12 @@ def _ended(payload: JsonObject, session: Session) -> Iterator[Wish]:
     path = path_field(payload, "transcript_path")
     if path:
         yield ReadTranscript(path)
+
+
+def _closed(payload: JsonObject, session: Session) -> Iterator[Wish]:
+    yield from _ended(payload, session)
+    if session.session:
+        yield from (SessionEnded(client) for client in (CLIENT, HOOK_CHANNEL))
 
 
 def _touched(payload: JsonObject, session: Session) -> Iterator[Wish]:
@@ -158,6 +165,6 @@ _WISHES: Final[Mapping[str, Callable[[JsonObject, Session], Iterator[Wish]]]] = 
     "afterAgentResponse": _said,
     "afterFileEdit": _touched,
     "stop": _ended,
-    "sessionEnd": _ended,
+    "sessionEnd": _closed,
 }
 HOOKS: Final = HookClient(read, framed, MAX_BRIEFING_BYTES)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from client_plugins.hooks import calls
 from client_plugins.hooks.door import Address, Door
-from client_plugins.hooks.payload import decode_object
+from client_plugins.hooks.payload import JsonObject, decode_object
 from client_plugins.hooks.wishes import Briefing, Hook, HookClient
 
 OWN_PROCESS: Final = "MEMORY_SIDECAR_CHILD"
@@ -22,6 +22,8 @@ OWN_PROCESS: Final = "MEMORY_SIDECAR_CHILD"
 
 _MAX_PAYLOAD_BYTES: Final = 4 * 1024 * 1024
 _MAX_NOTES_BYTES: Final = 64 * 1024
+# Less room than that holds no memory beside the fence.
+_LEAST_BYTES: Final = 1_000
 _STDIN: Final = 0
 _STDOUT: Final = 1
 
@@ -57,10 +59,7 @@ def _serve(hook: Hook, client: HookClient, home: Path, *, can_answer: bool) -> N
         door.tell(reports)
     for wish in hook.wishes:
         if isinstance(wish, Briefing) and can_answer and hook.session.session:
-            text = _briefing(hook, wish, client, door)
-            if text:
-                answer = json.dumps(client.framed(wish.event, text))
-                os.write(_STDOUT, answer.encode() + b"\n")
+            _brief(hook, wish, client, door)
 
 
 def _open_door(hook: Hook, home: Path) -> Door | None:
@@ -73,16 +72,26 @@ def _open_door(hook: Hook, home: Path) -> Door | None:
     return door
 
 
-def _briefing(hook: Hook, wish: Briefing, client: HookClient, door: Door) -> str:
-    if not wish.prompt:
-        return calls.markdown(door.ask(calls.essentials(hook.session)), max_bytes=client.max_briefing_bytes)
-    # A session is told once, so nothing may count as told before there is something to tell.
-    look = door.ask(calls.relevant(hook.session, wish.prompt, is_look=True))
-    if not look.get("tokens_used"):
-        return ""
-    return calls.markdown(
-        door.ask(calls.relevant(hook.session, wish.prompt, is_look=False)), max_bytes=client.max_briefing_bytes
-    )
+def _brief(hook: Hook, wish: Briefing, client: HookClient, door: Door) -> None:
+    """Print what there is to tell, then say so: what was not printed must not count as told."""
+    asked = [calls.essentials(hook.session, is_retry=bool(wish.prompt))]
+    if wish.prompt:
+        asked.append(calls.relevant(hook.session, wish.prompt))
+    left_bytes = client.max_briefing_bytes
+    texts: list[str] = []
+    given: list[JsonObject] = []
+    for call in asked:
+        if left_bytes < _LEAST_BYTES:
+            break
+        answer = door.ask(call)
+        text = calls.markdown(answer, max_bytes=left_bytes)
+        if text:
+            texts.append(text)
+            given.append(answer)
+            left_bytes -= len(text.encode("utf-8", "replace"))
+    if texts:
+        os.write(_STDOUT, json.dumps(client.framed(wish.event, "\n".join(texts))).encode() + b"\n")
+        door.tell([calls.printed(answer) for answer in given])
 
 
 def _client(name: str) -> HookClient | None:

@@ -66,7 +66,13 @@ class AgentSaid(NamedTuple):
     text: str
 
 
-Wish: TypeAlias = Briefing | FileTouched | ReadTranscript | OwnToolAnswered | AgentSaid
+class SessionEnded(NamedTuple):
+    """Say that the session ended. `client` is the one under which the sidecar knows it."""
+
+    client: str
+
+
+Wish: TypeAlias = Briefing | FileTouched | ReadTranscript | OwnToolAnswered | AgentSaid | SessionEnded
 
 
 class Hook(NamedTuple):

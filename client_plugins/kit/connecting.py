@@ -38,6 +38,7 @@ class Change:
         after: What it becomes; None for no file.
         created: See `Edited.created`.
         is_restored: Whether it becomes again, byte for byte, what it was before it was connected.
+        is_link_kept: Whether links in its place stay although it goes; see `ConfigFile.remove`.
     """
 
     edit: FileEdit
@@ -45,6 +46,7 @@ class Change:
     after: bytes | None
     created: tuple[tuple[str, ...], ...] = ()
     is_restored: bool = False
+    is_link_kept: bool = False
 
     @property
     def is_needed(self) -> bool:
@@ -125,10 +127,20 @@ class Connector:
         remembered = self._journal.find(connection)
         for change in changes:
             change.file.check_writable()
-        for change in changes:
-            if change.is_needed:
-                self._journal.back_up(change.file)
+        needed = [change for change in changes if change.is_needed]
+        for change in needed:
+            self._journal.back_up(change.file)
+        done: list[Change] = []
+        try:
+            # Files that go come last: to bring one back is more than to write it.
+            for change in sorted(needed, key=lambda change: change.after is None):
                 self._write(change)
+                done.append(change)
+        except SidecarError:
+            for change in reversed(done):
+                change.file.restore_links()
+                self._write(_redone(change))
+            raise
         # Only now: several files may lie in one of them.
         folders = {Path(folder) for record in remembered.files.values() for folder in record.folders}
         remove_empty_folders(sorted(folders, key=lambda folder: len(folder.parts)))
@@ -146,19 +158,26 @@ class Connector:
         created = (*(previous.created if previous and is_ours_in_it else ()), *change.created)
         folders = previous.folders if previous else ()
         return FileRecord(
-            self._journal.back_up(change.file), after, not is_ours_in_it, tuple(dict.fromkeys(created)), folders
+            self._journal.back_up(change.file),
+            after,
+            not is_ours_in_it,
+            tuple(dict.fromkeys(created)),
+            folders,
+            # What we wrote before says no more of it than what is there now.
+            was_link=previous.was_link if previous else bool(change.file.links),
         )
 
     def _planned_undo(self, edit: FileEdit, record: FileRecord | None) -> Change:
         file = ConfigFile.read(edit.path)
+        was_link = record is not None and record.was_link
         if file.content is None:
             return Change(edit, file, None)
         if record is not None and record.is_exact and digest(file.content) == record.after:
             before = self._journal.backup_content(record.backup) if record.backup else None
             if before is not None or not record.backup:
-                return Change(edit, file, before, is_restored=True)
+                return Change(edit, file, before, is_restored=True, is_link_kept=was_link)
         left = text_without(edit, file, record.created if record else ())
-        return Change(edit, file, None if left is None else file.encoded(left))
+        return Change(edit, file, None if left is None else file.encoded(left), is_link_kept=was_link)
 
     def _again_if_changed(self, attempt: Callable[[], list[Change]]) -> list[Change]:
         for _ in range(_TRIES - 1):
@@ -171,7 +190,7 @@ class Connector:
 
     def _write(self, change: Change) -> list[Path]:
         if change.after is None:
-            change.file.remove()
+            change.file.remove(is_link_kept=change.is_link_kept)
             return []
         return change.file.replace(change.after, is_private=change.edit.is_private)
 
@@ -190,9 +209,18 @@ def _reverse(change: Change) -> Change:
     """Return the undoing of a change that was just made, which keeps what its client wrote even since then."""
     file = ConfigFile.read(change.edit.path)
     if file.content == change.after or file.content is None:
-        return Change(change.edit, file, change.file.content)
+        return Change(change.edit, file, change.file.content, is_link_kept=bool(change.file.links))
     left = text_without(change.edit, file, change.created)
-    return Change(change.edit, file, None if left is None else file.encoded(left))
+    return Change(change.edit, file, None if left is None else file.encoded(left), is_link_kept=bool(change.file.links))
+
+
+def _redone(change: Change) -> Change:
+    """Return the undoing of a disconnection that was just made; what its client wrote since then is kept with ours."""
+    file = ConfigFile.read(change.edit.path)
+    if file.content != change.after:
+        return planned_change(change.edit)
+    # One that was deleted comes back with the mode and owner that it had.
+    return Change(change.edit, replace(file, found=file.found or change.file.found), change.file.content)
 
 
 def text_without(edit: FileEdit, file: ConfigFile, created: tuple[tuple[str, ...], ...]) -> str | None:

@@ -20,6 +20,7 @@ from client_plugins.kit.plugin import LineReading
 from sidecar.domain.coverage import SKIPPED, UNRECOGNISED, VERSION
 from sidecar.domain.evidence import (
     EvidencePayload,
+    MemoryCited,
     RecallCalled,
     RememberCalled,
     ShownState,
@@ -82,6 +83,8 @@ class Coverage:
             self._counts["tools_called"] += 1
         elif isinstance(payload, ToolAnswered):
             self._add_result(payload)
+        elif isinstance(payload, MemoryCited):
+            self._counts["memories_cited"] += 1
 
     def _add_result(self, answer: ToolAnswered) -> None:
         if answer.shown.state is ShownState.CANNOT_RECORD:

@@ -5,8 +5,10 @@ from sidecar.domain.evidence import (
     BatchOutcome,
     EvidenceBatch,
     EvidenceEvent,
+    MemoryCited,
     RecallCalled,
     RememberCalled,
+    SessionEnded,
     SessionThread,
     Shown,
     ShownState,
@@ -97,6 +99,10 @@ def _event_message(event: EvidenceEvent) -> pb.EvidenceEvent:
             message.tool_answered.CopyFrom(
                 pb.ToolAnswered(call_id=payload.call_id, shown=_shown_message(payload.shown), text=payload.text)
             )
+        case MemoryCited():
+            message.memory_cited.memory_id = payload.memory_id
+        case SessionEnded():
+            message.session_ended.SetInParent()
     return message
 
 

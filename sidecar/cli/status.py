@@ -120,6 +120,7 @@ def _show_status(output: Output, answer: admin.GetStatusResponse, coverage: evid
         ("model", _told(embedder.state, embedder.model, embedder.problem)),
         ("index", _index(index)),
         ("queue", _queue(queue, embedder)),
+        ("judge", _judge(answer.judge)),
         ("watcher", _told(watcher.state, rendering.counted(watcher.restarts, "restart"), watcher.problem)),
         ("language model", rendering.language_model(answer.language_model)),
         ("storage", f"{storage.engine}, {database} + journal {journal}, {free} free"),
@@ -132,6 +133,12 @@ def _show_status(output: Output, answer: admin.GetStatusResponse, coverage: evid
     for job in queue.parked_jobs:
         output.line(
             f"Given up: {job.memory_id} after {rendering.counted(job.attempts, 'attempt')}: {job.reason}",
+            style="yellow",
+        )
+    for verdict in answer.judge.parked_verdicts:
+        output.line(
+            f"Not judged: {verdict.memory_id} in session {verdict.session} of {verdict.client} after "
+            f"{rendering.counted(verdict.attempts, 'attempt')}: {verdict.reason}",
             style="yellow",
         )
 
@@ -149,6 +156,11 @@ def _queue(queue: admin.QueueStatus, embedder: admin.EmbedderStatus) -> str:
     if queue.HasField("oldest_time"):
         waiting += f", the oldest since {queue.oldest_time.ToJsonString()}"
     return f"{waiting}, {queue.parked} given up"
+
+
+def _judge(judge: admin.JudgeQueueStatus) -> str:
+    queue = f"{judge.waiting} waiting, {judge.done} done, {judge.parked} given up"
+    return _told(judge.state, judge.name, queue, judge.problem)
 
 
 def _told(state: int, *details: str) -> str:

@@ -1,4 +1,4 @@
-"""Commands on the evidence of use: why, review, hygiene, judge, replay."""
+"""Commands on the evidence of use: why, hygiene, judge, replay."""
 
 from typing import Annotated, Final
 
@@ -36,39 +36,6 @@ def why(
         call.output.document(plain(answer))
     else:
         _show_why(call.output, answer, has_query=bool(query.strip()))
-
-
-def review(
-    context: typer.Context,
-    *,
-    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=1000, help="Most memories to show.")] = 100,
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List memories that misled more than one session since that was last settled. Removes none."""
-    call = Invocation.of(context, home, is_json=as_json)
-    with call.sidecar() as sidecar:
-        answer = sidecar.list_review_items(service.ListReviewItemsRequest(limit=limit))
-    if call.output.is_json:
-        call.output.document(plain(answer))
-        return
-    if not answer.items:
-        call.output.note("No memory needs a review.")
-        return
-    rows = [
-        (
-            item.memory_id,
-            str(item.signals),
-            item.latest_time.ToDatetime().strftime("%Y-%m-%d %H:%M"),
-            ", ".join(item.sources),
-            ", ".join(str(number) for number in item.dispute_ids) or "-",
-        )
-        for item in answer.items
-    ]
-    call.output.table(("memory", "misled", "latest", "says who", "open disputes"), rows)
-    call.output.note(
-        "`sidecar why ID` shows the evidence; `sidecar challenge ID REASON` and `sidecar resolve` settle it."
-    )
 
 
 def hygiene(context: typer.Context, *, home: HomeOption = None, as_json: JsonOption = False) -> None:

@@ -21,6 +21,7 @@ from sidecar.client import methods
 from sidecar.client.admin_calls import AsyncAdminCalls
 from sidecar.client.channel import bearer, open_async_channel
 from sidecar.client.endpoint import DataFolder, Endpoint
+from sidecar.client.evidence_calls import AsyncEvidenceCalls
 from sidecar.client.insights_calls import AsyncInsightsCalls
 from sidecar.client.launch import Launch
 from sidecar.client.link import Attempts, Link
@@ -31,7 +32,7 @@ _STREAM: Final = "StreamEvidence"
 _IMPORT: Final = "ImportMemories"
 
 
-class AsyncSidecar(AsyncAdminCalls, AsyncInsightsCalls):
+class AsyncSidecar(AsyncAdminCalls, AsyncEvidenceCalls, AsyncInsightsCalls):
     """The sidecar of one data folder, called from an event loop; otherwise as `sidecar.client.Sidecar`.
 
     Every method takes and returns messages of the contract, raises the errors of `sidecar.errors` that the sidecar
@@ -138,6 +139,12 @@ class AsyncSidecar(AsyncAdminCalls, AsyncInsightsCalls):
     ) -> memory.BuildContextResponse:
         """Put together what an agent should know."""
         return await self._call(methods.BUILD_CONTEXT, request, deadline_s)
+
+    async def acknowledge_context(
+        self, request: memory.AcknowledgeContextRequest, *, deadline_s: float | None = None
+    ) -> memory.AcknowledgeContextResponse:
+        """Say that an agent got a context that waits for this."""
+        return await self._call(methods.ACKNOWLEDGE_CONTEXT, request, deadline_s)
 
     async def relate(self, request: graph.RelateRequest, *, deadline_s: float | None = None) -> graph.RelateResponse:
         """Make a relation, or set the weight of the one that is there."""
@@ -250,36 +257,6 @@ class AsyncSidecar(AsyncAdminCalls, AsyncInsightsCalls):
     ) -> maintenance.CheckIntegrityResponse:
         """Check the database, and that index and database agree."""
         return await self._call(methods.CHECK_INTEGRITY, request, deadline_s)
-
-    async def list_cursors(
-        self, request: evidence.ListCursorsRequest, *, deadline_s: float | None = None
-    ) -> evidence.ListCursorsResponse:
-        """List how far transcripts have been read."""
-        return await self._call(methods.LIST_CURSORS, request, deadline_s)
-
-    async def list_sessions(
-        self, request: evidence.ListSessionsRequest, *, deadline_s: float | None = None
-    ) -> evidence.ListSessionsResponse:
-        """List what sessions were shown."""
-        return await self._call(methods.LIST_SESSIONS, request, deadline_s)
-
-    async def get_session(
-        self, request: evidence.GetSessionRequest, *, deadline_s: float | None = None
-    ) -> evidence.GetSessionResponse:
-        """Tell what each recall of a session showed."""
-        return await self._call(methods.GET_SESSION, request, deadline_s)
-
-    async def get_coverage(
-        self, request: evidence.GetCoverageRequest, *, deadline_s: float | None = None
-    ) -> evidence.GetCoverageResponse:
-        """Tell how much of each client's sessions could be read."""
-        return await self._call(methods.GET_COVERAGE, request, deadline_s)
-
-    async def request_reading(
-        self, request: evidence.RequestReadingRequest, *, deadline_s: float | None = None
-    ) -> evidence.RequestReadingResponse:
-        """Ask for a transcript to be read now; returns before it is."""
-        return await self._call(methods.REQUEST_READING, request, deadline_s)
 
     async def stream_evidence(
         self, requests: AsyncIterable[evidence.StreamEvidenceRequest]

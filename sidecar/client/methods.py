@@ -90,8 +90,12 @@ RESTORE_MEMORY: Final = Method(
     "MemoryService", memory.RestoreMemoryRequest, memory.RestoreMemoryResponse, WORK_DEADLINE_S, is_repeatable=False
 )
 BUILD_CONTEXT: Final = Method("MemoryService", memory.BuildContextRequest, memory.BuildContextResponse, WORK_DEADLINE_S)
+ACKNOWLEDGE_CONTEXT: Final = Method(
+    "MemoryService", memory.AcknowledgeContextRequest, memory.AcknowledgeContextResponse
+)
 LIST_CURSORS: Final = Method("EvidenceService", evidence.ListCursorsRequest, evidence.ListCursorsResponse)
 LIST_SESSIONS: Final = Method("EvidenceService", evidence.ListSessionsRequest, evidence.ListSessionsResponse)
+END_SESSION: Final = Method("EvidenceService", evidence.EndSessionRequest, evidence.EndSessionResponse)
 REQUEST_READING: Final = Method("EvidenceService", evidence.RequestReadingRequest, evidence.RequestReadingResponse)
 GET_SESSION: Final = Method("EvidenceService", evidence.GetSessionRequest, evidence.GetSessionResponse)
 GET_COVERAGE: Final = Method("EvidenceService", evidence.GetCoverageRequest, evidence.GetCoverageResponse)

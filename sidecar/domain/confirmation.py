@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from sidecar.domain.coverage import HOOK_SUFFIX
-from sidecar.domain.evidence import CREDITING_RELATIONS, UsageEvent, UsageSource, Valence
+from sidecar.domain.evidence import CREDITING_RELATIONS, UsageEvent, UsageSource, Valence, session_occasion
 from sidecar.domain.memory import Link, Memory, Relation
 from sidecar.domain.reinforcement import WINDOW_DAYS, Evidence, multiplier
 from sidecar.domain.weighing import evidence_of, weigh_events
@@ -80,6 +80,16 @@ class RememberCall:
         return self.called_at - CLOCK_SKEW <= moment <= self.answered_at + CLOCK_SKEW
 
 
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """That a session named a memory in its client's own citation block. Proof of use if it was shown before."""
+
+    client: str
+    session: str
+    memory_id: str
+    at: datetime
+
+
 class ConfirmationRows(Protocol):
     """What the rules read and change, for one owner, within one transaction."""
 
@@ -108,6 +118,14 @@ class ConfirmationRows(Protocol):
         """Return the claims that a session makes on an older memory, the oldest first."""
         ...
 
+    def save_citation(self, citation: Citation) -> None:
+        """Store that a session cited a memory, or that it did so again, at the later time of the two."""
+        ...
+
+    def citation(self, client: str, session: str, memory_id: str) -> Citation | None:
+        """Return when a session cited a memory, the last time that is known of; None if it did not."""
+        ...
+
     def add_use(self, event: UsageEvent, *, occasion: str) -> bool:
         """Store an event and tell whether it was new: one each for owner, occasion, memory, valence and source."""
         ...
@@ -117,7 +135,7 @@ class ConfirmationRows(Protocol):
         ...
 
     def pass_credit(self, event: UsageEvent, *, occasion: str) -> str:
-        """Credit the stored event of that occasion, memory, valence and source to whom this one does.
+        """Credit the stored event of that occasion, memory, valence and source to whom this one does, and since when.
 
         Returns:
             Whom it credited before; empty if there is none.
@@ -220,14 +238,23 @@ def name_session(rows: ConfirmationRows, call: RememberCall, *, at: datetime) ->
 def settle_shown(rows: ConfirmationRows, client: str, session: str, memory_id: str, *, at: datetime) -> bool:
     """Settle what a session claimed about a memory that it is now known to have seen; tell whether it was used."""
     settled = [settle(rows, claim, at=at) for claim in rows.claims_on(client, session, memory_id)]
+    citation = rows.citation(client, session, memory_id)
+    if citation is not None:
+        settled.append(_settle_citation(rows, citation, at=at))
     return any(settled)
+
+
+def cite(rows: ConfirmationRows, citation: Citation, *, at: datetime) -> bool:
+    """Take a citation; tell whether it is evidence now that was none before. What was never shown is no evidence."""
+    rows.save_citation(citation)
+    return _settle_citation(rows, citation, at=at)
 
 
 def give_credit_back(rows: ConfirmationRows, memory_id: str, *, at: datetime) -> None:
     """Let go of the credit that a memory earned in place of others: it is purged, and its claims are deleted."""
     for event, occasion in rows.passed_credits(memory_id):
         heir = _newest_successor(rows, event) or event.memory_id
-        rows.pass_credit(replace(event, credited_id=heir), occasion=occasion)
+        rows.pass_credit(replace(event, credited_id=heir, known_at=at), occasion=occasion)
         recompute(rows, heir, at=at)
 
 
@@ -242,6 +269,28 @@ def recompute(rows: ConfirmationRows, memory_id: str, *, at: datetime) -> bool:
     return True
 
 
+def _settle_citation(rows: ConfirmationRows, citation: Citation, *, at: datetime) -> bool:
+    client, session, memory_id = citation.client, citation.session, citation.memory_id
+    if not rows.was_shown(client, session, memory_id, until=citation.at + CLOCK_SKEW):
+        return False
+    event = UsageEvent(
+        owner=rows.owner,
+        memory_id=memory_id,
+        credited_id=memory_id,
+        source=UsageSource.CITATION,
+        valence=Valence.USEFUL,
+        weight=FULL_WEIGHT,
+        client=client,
+        session=session,
+        at=citation.at,
+        known_at=at,
+    )
+    is_new = rows.add_use(event, occasion=session_occasion(client, session, otherwise=memory_id))
+    if is_new:
+        recompute(rows, memory_id, at=at)
+    return is_new
+
+
 def _was_likely_shown(rows: ConfirmationRows, claim: Claim) -> bool:
     # Unnamed clients are not one client: what one of them was shown says nothing about another.
     return bool(claim.client) and rows.was_delivered(
@@ -250,7 +299,7 @@ def _was_likely_shown(rows: ConfirmationRows, claim: Claim) -> bool:
 
 
 def _confirm(rows: ConfirmationRows, claim: Claim, *, at: datetime, is_weak: bool) -> bool:
-    event = _event(rows.owner, claim, is_weak=is_weak)
+    event = _event(rows.owner, claim, is_weak=is_weak, known_at=at)
     is_new = rows.add_use(event, occasion=_occasion(claim))
     if is_new:
         # Of the older memory too: proof overrules what a judge said of it.
@@ -279,12 +328,12 @@ def _newest_successor(rows: ConfirmationRows, event: UsageEvent) -> str:
 
 def _withdraw_weak(rows: ConfirmationRows, claim: Claim, *, at: datetime) -> None:
     claim = replace(claim, session="")
-    credited_id = rows.withdraw_use(_event(rows.owner, claim, is_weak=True), occasion=_occasion(claim))
+    credited_id = rows.withdraw_use(_event(rows.owner, claim, is_weak=True, known_at=at), occasion=_occasion(claim))
     if credited_id:
         recompute(rows, credited_id, at=at)
 
 
-def _event(owner: str, claim: Claim, *, is_weak: bool) -> UsageEvent:
+def _event(owner: str, claim: Claim, *, is_weak: bool, known_at: datetime) -> UsageEvent:
     return UsageEvent(
         owner=owner,
         memory_id=claim.target_id,
@@ -296,6 +345,7 @@ def _event(owner: str, claim: Claim, *, is_weak: bool) -> UsageEvent:
         session=claim.session,
         at=claim.at,
         is_weak=is_weak,
+        known_at=known_at,
     )
 
 

@@ -116,7 +116,19 @@ class ToolAnswered:
     text: str
 
 
-EvidencePayload = TextSpoken | RecallCalled | RememberCalled | ToolCalled | ToolAnswered
+@dataclass(frozen=True, slots=True)
+class MemoryCited:
+    """The agent named a memory in the block in which its client has it cite what it used."""
+
+    memory_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """The session ended, for now: it may be taken up again."""
+
+
+EvidencePayload = TextSpoken | RecallCalled | RememberCalled | ToolCalled | ToolAnswered | MemoryCited | SessionEnded
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +225,7 @@ class UsageSource(StrEnum):
     """Who says that a memory was used."""
 
     IN_BAND = "in_band"
+    CITATION = "citation"
     JUDGE = "judge"
     CHALLENGE = "challenge"
     OUTCOME = "outcome"
@@ -251,6 +264,8 @@ class UsageEvent:
         memory_id: What it is about; `credited_id` is who gets the credit (the successor, where one took its place).
         weight: 0 to 1.
         is_weak: The session is not known, only client, project and time.
+        known_at: When the sidecar learnt of it in this form, by its own clock; None if at once. A verdict is about the
+            time at which its memory was shown, and is given long after.
     """
 
     owner: str
@@ -264,6 +279,11 @@ class UsageEvent:
     at: datetime
     recall_id: str = ""
     is_weak: bool = False
+    known_at: datetime | None = None
+
+    def was_known(self, moment: datetime) -> bool:
+        """Tell whether it had happened, and was known, before a moment."""
+        return self.at < moment and (self.known_at is None or self.known_at < moment)
 
 
 def session_occasion(client: str, session: str, *, otherwise: str) -> str:

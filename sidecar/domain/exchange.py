@@ -125,6 +125,7 @@ class UseRecord:
     recall_id: str
     is_weak: bool
     occasion: str
+    known_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,4 +243,5 @@ def use_of(record: UseRecord, *, owner: str) -> UsageEvent:
         at=record.at,
         recall_id=record.recall_id,
         is_weak=record.is_weak,
+        known_at=record.known_at,
     )

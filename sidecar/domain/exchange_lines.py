@@ -142,6 +142,7 @@ _FIELDS: Final[Mapping[str, tuple[Callable[..., ExportRecord], Mapping[str, Fiel
             "recall_id": TEXT,
             "is_weak": FLAG,
             "occasion": TEXT,
+            "known_at": OPTIONAL_TIME,
         },
     ),
     "claim": (

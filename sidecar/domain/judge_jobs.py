@@ -65,17 +65,23 @@ class JudgeJob:
     attempts: int
 
 
+ENDED_IDLE: Final = timedelta(seconds=5)
+"""A client's last lines may be read a moment after it said that the session ends."""
+
+
 @dataclass(frozen=True, slots=True)
 class DueRule:
     """Which jobs may be claimed.
 
     Attributes:
         idle: A session is quiet when nothing of it was read for so long.
+        ended_idle: The same for a session that said that it ended, and of which nothing later was seen since.
         lease: A claimed job is nobody else's for so long.
     """
 
     idle: timedelta
     lease: timedelta
+    ended_idle: timedelta = ENDED_IDLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +150,7 @@ def verdict_events(stored: StoredVerdict) -> list[UsageEvent]:
             client=stored.key.client,
             session=stored.key.session,
             at=stored.shown_at,
+            known_at=stored.judged_at,
         )
         for valence, weight in said
     ]

@@ -13,13 +13,15 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Protocol, assert_never
 
-from sidecar.domain.confirmation import ConfirmationRows, RememberCall, name_session, settle_shown
+from sidecar.domain.confirmation import Citation, ConfirmationRows, RememberCall, cite, name_session, settle_shown
 from sidecar.domain.evidence import (
     MAX_SLICE_CHARACTERS,
     BatchOutcome,
     EvidenceEvent,
+    MemoryCited,
     RecallCalled,
     RememberCalled,
+    SessionEnded,
     SessionThread,
     Shown,
     ShownState,
@@ -116,6 +118,10 @@ class LedgerRows(ConfirmationRows, Protocol):
 
     def thread_by_id(self, thread_id: int) -> Thread:
         """Return a thread that is known to exist."""
+        ...
+
+    def note_end(self, thread: Thread, *, at: datetime) -> None:
+        """Note that the client said then that the thread's session ends."""
         ...
 
     def call(self, client: str, call_id: str) -> Call | None:
@@ -220,6 +226,10 @@ def _take(rows: LedgerRows, event: EvidenceEvent, tally: _Tally, *, now: datetim
                 _add_slice(rows, thread, SliceKind.TOOL_CALL, f"{name} {text}".strip(), at=event.at)
         case ToolAnswered() as answer:
             _take_answer(rows, event, answer, tally, now=now)
+        case MemoryCited(memory_id=memory_id):
+            _take_citation(rows, event, memory_id, tally, now=now)
+        case SessionEnded():
+            rows.note_end(rows.thread(event.thread, at=event.at), at=event.at)
         case _ as unknown:
             assert_never(unknown)
 
@@ -267,6 +277,14 @@ def _take_answer(rows: LedgerRows, event: EvidenceEvent, answer: ToolAnswered, t
     if call.kind is CallKind.OTHER:
         _add_slice(rows, thread, SliceKind.TOOL_OUTPUT, answer.text, at=event.at)
     _answer_call(rows, thread, call, answer.shown, tally, at=event.at, now=now)
+
+
+def _take_citation(rows: LedgerRows, event: EvidenceEvent, memory_id: str, tally: _Tally, *, now: datetime) -> None:
+    if not rows.existing([memory_id]):
+        return
+    thread = rows.thread(event.thread, at=event.at)
+    if cite(rows, Citation(thread.client, thread.session, memory_id, event.at), at=now):
+        tally.used[memory_id] = None
 
 
 def _answer_call(

@@ -47,8 +47,8 @@ FITTED: Final = RelevanceWeights(
 """On 1,620 questions of four sets, each weighing the same; docs/recall-quality.md has what they lead to."""
 
 FLOOR: Final = 0.05
-"""What is less relevant than this is not returned. On the development part of our own set it costs 3 in 100 of the answers
-among the first five; up to a loss of 5 in 100 no floor keeps more questions without an answer empty."""
+"""What is less relevant than this is not returned. On the development part of our own set it costs 3 in 100 of the
+answers among the first five; up to a loss of 5 in 100 no floor keeps more questions without an answer empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Ranks recorded recalls anew under other constants, and tells whether that would have been better. Pure.
 
-A candidate is credited with the evidence that there was when it was recalled, without that of its own session: what a
-session was going to say about a memory must not help to rank it there. Only what was delivered can have been used, so
-recorded recalls lean towards the ranking in use; a change that wins against that lean is likely a real one.
+A candidate is credited with what was known of its use when it was recalled, without that of its own session: what a
+session was going to say about a memory must not help to rank it there, nor what a judge has said since. Only what was
+delivered can have been used, so recorded recalls lean towards the ranking in use; a change that wins against that lean
+is likely a real one.
 """
 
 import hashlib
@@ -87,6 +88,21 @@ class RecordedRecall:
 
 
 @dataclass(frozen=True, slots=True)
+class UseHistory:
+    """What was said of a memory's use, of whatever session and time.
+
+    Attributes:
+        cleared_at: When disputes about it ended in its favour.
+    """
+
+    events: tuple[UsageEvent, ...] = ()
+    cleared_at: tuple[datetime, ...] = ()
+
+
+_NOTHING_SAID: Final = UseHistory()
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A mean under both sets of constants, and the 95 % interval of the difference; None without recalls."""
 
@@ -152,7 +168,7 @@ def is_in_holdout(client: str, session: str, *, share: float) -> bool:
 
 def replay(
     recalls: Sequence[RecordedRecall],
-    events: Mapping[str, Sequence[UsageEvent]],
+    histories: Mapping[str, UseHistory],
     *,
     baseline: Constants,
     proposed: Constants,
@@ -161,11 +177,11 @@ def replay(
     """Rank the recalls under both sets of constants.
 
     Args:
-        events: What was said of each candidate's use, of whatever session and time.
+        histories: By candidate; those that nothing was said of may be missing.
         draw: Chance, for the intervals.
     """
     telling = [recall for recall in recalls if recall.session and recall.is_telling]
-    scored = [_compare(recall, events, baseline, proposed) for recall in telling]
+    scored = [_compare(recall, histories, baseline, proposed) for recall in telling]
     tuning = _part([each for each in scored if not is_held_out(*each.session)], draw)
     held_out = _part([each for each in scored if is_held_out(*each.session)], draw)
     outcome, reason = _decide(held_out)
@@ -181,15 +197,20 @@ def replay(
     )
 
 
-def evidence_at(recall: RecordedRecall, memory_id: str, events: Iterable[UsageEvent]) -> Evidence:
+def evidence_at(recall: RecordedRecall, memory_id: str, history: UseHistory) -> Evidence:
     """Return what there was to go by when a memory was recalled, its own session left out."""
     since = recall.at - timedelta(days=WINDOW_DAYS)
     earlier = [
         event
-        for event in events
-        if since <= event.at < recall.at and (event.client, event.session) != (recall.client, recall.session)
+        for event in history.events
+        if since <= event.at
+        and event.was_known(recall.at)
+        and (event.client, event.session) != (recall.client, recall.session)
     ]
-    return evidence_of(weigh_events(earlier, memory_id)) if earlier else _NO_EVIDENCE
+    if not earlier:
+        return _NO_EVIDENCE
+    cleared_at = max((moment for moment in history.cleared_at if moment < recall.at), default=None)
+    return evidence_of(weigh_events(earlier, memory_id, cleared_at=cleared_at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +223,10 @@ class _Compared:
 
 
 def _compare(
-    recall: RecordedRecall, events: Mapping[str, Sequence[UsageEvent]], baseline: Constants, proposed: Constants
+    recall: RecordedRecall, histories: Mapping[str, UseHistory], baseline: Constants, proposed: Constants
 ) -> _Compared:
     evidence = {
-        candidate.memory_id: evidence_at(recall, candidate.memory_id, events.get(candidate.memory_id, ()))
+        candidate.memory_id: evidence_at(recall, candidate.memory_id, histories.get(candidate.memory_id, _NOTHING_SAID))
         for candidate in recall.candidates
     }
     return _Compared(
@@ -275,7 +296,8 @@ def _decide(part: Part) -> tuple[ReplayOutcome, str]:
     ranks, useful = part.reciprocal_rank, part.useful_share
     if part.sessions < LEAST_SESSIONS or ranks.low is None or ranks.high is None or useful.high is None:
         return ReplayOutcome.TOO_LITTLE_DATA, (
-            f"{part.sessions} sessions with a used memory on the half that decides, fewer than {LEAST_SESSIONS}; "
+            f"{part.sessions} {'session' if part.sessions == 1 else 'sessions'} with a used memory on the half that "
+            f"decides, fewer than {LEAST_SESSIONS}; "
             "no difference could be told from chance"
         )
     has_shrunk = (useful.proposed or 0.0) < (useful.baseline or 0.0)

@@ -1,8 +1,9 @@
 """Decides which statements about a memory's use count, and what they come to. Pure rules over usage events.
 
-Per session and memory, a challenge or an in-band proof overrules the judge altogether: it states what the judge could
-only guess at. Of what is left, each session counts once for a memory and once against it, however often it says so. A
-dispute that ended in the memory's favour clears it of everything that was held against it until then.
+Per session and memory, a challenge or a proof of use (in band, or a citation) overrules the judge altogether: it states
+what the judge could only guess at. Of what is left, each session counts once for a memory and once against it, however
+often it says so. A dispute that ended in the memory's favour clears it of everything that was held against it until
+then.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,8 +18,10 @@ from sidecar.domain.reinforcement import Evidence
 REVIEW_SIGNALS: Final = 2
 """So many signals that a memory misled, from different sessions, call for a person to look at it."""
 
-_FACTS: Final = frozenset({UsageSource.IN_BAND, UsageSource.CHALLENGE, UsageSource.OUTCOME})
-_OVERRULING: Final = frozenset({UsageSource.IN_BAND, UsageSource.CHALLENGE})
+OVERRULING: Final = frozenset({UsageSource.IN_BAND, UsageSource.CITATION, UsageSource.CHALLENGE})
+"""Sources whose word stands against a judge's. The view `counted_uses` of the schema names them too."""
+
+_FACTS: Final = OVERRULING | {UsageSource.OUTCOME}
 _VOTES: Final = frozenset({Valence.USEFUL, Valence.MISLED})
 
 
@@ -56,7 +59,7 @@ def weigh_events(
         cleared_at: When a dispute about it was last settled in its favour.
     """
     given = list(events)
-    proven = {_case(event) for event in given if event.source in _OVERRULING and event.session}
+    proven = {_case(event) for event in given if event.source in OVERRULING and event.session}
     standings = [_standing_alone(event, memory_id, proven, cleared_at) for event in given]
     best: dict[tuple[str, str, Valence], int] = {}
     for place, event in enumerate(given):

@@ -1,12 +1,11 @@
 """The seam of figures about use."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
-from sidecar.domain.evidence import UsageEvent
 from sidecar.domain.metrics import MetricCounts, Window
-from sidecar.domain.replay import RecordedRecall
+from sidecar.domain.replay import RecordedRecall, UseHistory
 
 
 class InsightsStore(Protocol):
@@ -22,7 +21,7 @@ class InsightsStore(Protocol):
 
     async def recorded_recalls(
         self, owner: str, window: Window
-    ) -> tuple[list[RecordedRecall], Mapping[str, Sequence[UsageEvent]]]:
+    ) -> tuple[list[RecordedRecall], Mapping[str, UseHistory]]:
         """Return the recorded recalls of a window, the oldest first, and what was said of each candidate's use."""
         ...
 

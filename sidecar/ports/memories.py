@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from sidecar.domain.context import ContextKind
 from sidecar.domain.coverage import ClientCoverage
 from sidecar.domain.evidence import (
     BatchOutcome,
@@ -221,6 +222,10 @@ class MemoryStore(Protocol):
         """
         ...
 
+    async def was_briefed(self, owner: str, client: str, session: str, kind: ContextKind) -> bool:
+        """Tell whether a session was given a briefing of this kind that held something."""
+        ...
+
     async def claim_briefing(self, record: RecallRecord) -> str:
         """Note a briefing, unless its session was given another of its kind that held something.
 
@@ -285,6 +290,13 @@ class EvidenceStore(Protocol):
 
     async def coverage(self, owner: str, client: str) -> list[ClientCoverage]:
         """Return how much of a client's sessions could be read; of all clients' for an empty name."""
+        ...
+
+    async def end_session(self, owner: str, client: str, session: str, *, at: datetime) -> bool:
+        """Note that the client said at that time that a session ends; tell whether anything is known of it.
+
+        Its judge jobs are due as soon as nothing more of it comes, unless it goes on; see `DueRule`.
+        """
         ...
 
     async def usage_events(self, owner: str, memory_id: str) -> list[UsageEvent]:

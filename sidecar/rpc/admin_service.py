@@ -18,6 +18,7 @@ from sidecar.ports import MemoryStore
 from sidecar.rpc.convert import timestamp
 from sidecar.rpc.credentials import current_owner
 from sidecar.use_cases.embed_memories import EmbedMemories
+from sidecar.use_cases.judge_queue import JudgeQueueReport
 from sidecar.use_cases.report_status import ReportStatus, Status
 from sidecar.use_cases.semantic_index import SemanticState
 
@@ -176,6 +177,7 @@ def _status_response(identity: Identity, status: Status) -> pb.GetStatusResponse
         ),
         counters=status.counters,
         language_model=language_model_status(status.llm),
+        judge=_judge_status(status.judge),
     )
 
 
@@ -209,6 +211,32 @@ def language_model_status(status: LlmStatus) -> pb.LanguageModelStatus:
         message.model = status.endpoint.model
         message.host = status.endpoint.host
         message.local = status.endpoint.is_local
+    return message
+
+
+def _judge_status(judge: JudgeQueueReport) -> pb.JudgeQueueStatus:
+    counts = judge.counts
+    state = pb.PART_STATE_DEGRADED if judge.status.problem or counts.parked else pb.PART_STATE_READY
+    message = pb.JudgeQueueStatus(
+        state=state if judge.status.name else pb.PART_STATE_OFF,
+        name=judge.status.name,
+        waiting=counts.waiting,
+        done=counts.done,
+        parked=counts.parked,
+        problem=judge.status.problem,
+        parked_verdicts=[
+            pb.ParkedVerdict(
+                memory_id=job.key.memory_id,
+                client=job.key.client,
+                session=job.key.session,
+                attempts=job.attempts,
+                reason=job.reason,
+            )
+            for job in judge.parked
+        ],
+    )
+    if counts.oldest_at is not None:
+        message.oldest_time.CopyFrom(timestamp(counts.oldest_at))
     return message
 
 

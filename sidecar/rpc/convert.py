@@ -252,6 +252,8 @@ def context_query(request: memory_service_pb2.BuildContextRequest) -> ContextQue
         is_internal=request.internal,
         is_once_per_session=request.once_per_session,
         request_key=request.request_key,
+        awaits_acknowledgement=request.await_acknowledgement,
+        is_only_repeated=request.only_unacknowledged,
     )
 
 

@@ -1,5 +1,6 @@
 """Between evidence messages and domain values."""
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from sidecar.api.v1 import evidence_service_pb2 as pb
@@ -9,9 +10,11 @@ from sidecar.domain.evidence import (
     EvidenceBatch,
     EvidenceEvent,
     EvidencePayload,
+    MemoryCited,
     RecallCalled,
     RememberCalled,
     SessionCoverage,
+    SessionEnded,
     SessionRecall,
     SessionThread,
     Shown,
@@ -178,21 +181,30 @@ def _event(message: pb.EvidenceEvent) -> EvidenceEvent:
 
 def _payload(message: pb.EvidenceEvent) -> EvidencePayload:
     kind = message.WhichOneof("payload")
-    if kind == "agent_text":
-        return TextSpoken(SliceKind.AGENT_TEXT, message.agent_text.text)
-    if kind == "user_text":
-        return TextSpoken(SliceKind.USER_TEXT, message.user_text.text)
-    if kind == "recall_called":
-        return RecallCalled(message.recall_called.call_id, message.recall_called.tool)
-    if kind == "remember_called":
-        return RememberCalled(message.remember_called.call_id)
-    if kind == "tool_called":
-        call = message.tool_called
-        return ToolCalled(call.call_id, call.name, call.text)
-    if kind == "tool_answered":
-        answer = message.tool_answered
-        return ToolAnswered(answer.call_id, _shown(answer.shown), answer.text)
-    raise InvalidInputError("events.payload", kind, "one of the payloads of EvidenceEvent")
+    convert = _PAYLOADS.get(kind or "")
+    if convert is None:
+        raise InvalidInputError("events.payload", kind, "one of the payloads of EvidenceEvent")
+    return convert(message)
+
+
+def _tool_called(message: pb.ToolCalled) -> ToolCalled:
+    return ToolCalled(message.call_id, message.name, message.text)
+
+
+def _tool_answered(message: pb.ToolAnswered) -> ToolAnswered:
+    return ToolAnswered(message.call_id, _shown(message.shown), message.text)
+
+
+_PAYLOADS: Final[Mapping[str, Callable[[pb.EvidenceEvent], EvidencePayload]]] = {
+    "agent_text": lambda event: TextSpoken(SliceKind.AGENT_TEXT, event.agent_text.text),
+    "user_text": lambda event: TextSpoken(SliceKind.USER_TEXT, event.user_text.text),
+    "recall_called": lambda event: RecallCalled(event.recall_called.call_id, event.recall_called.tool),
+    "remember_called": lambda event: RememberCalled(event.remember_called.call_id),
+    "tool_called": lambda event: _tool_called(event.tool_called),
+    "tool_answered": lambda event: _tool_answered(event.tool_answered),
+    "memory_cited": lambda event: MemoryCited(event.memory_cited.memory_id),
+    "session_ended": lambda _: SessionEnded(),
+}
 
 
 def _shown(message: pb.Shown) -> Shown:

@@ -68,6 +68,15 @@ class EvidenceServicer(evidence_service_pb2_grpc.EvidenceServiceServicer):
         wanted = ReadingRequest(request.client, request.transcript_path, request.session)
         return pb.RequestReadingResponse(readers_told=self._reading.run(current_owner(), wanted))
 
+    async def EndSession(
+        self,
+        request: pb.EndSessionRequest,
+        context: grpc.aio.ServicerContext[pb.EndSessionRequest, pb.EndSessionResponse],
+    ) -> pb.EndSessionResponse:
+        """Notes that a session ended."""
+        is_known = await self._collect.end_session(current_owner(), request.client, request.session)
+        return pb.EndSessionResponse(known=is_known)
+
     # Not a generator: as a watch, it is cut short when the sidecar stops.
     async def WatchReadingRequests(  # type: ignore[override]  # gRPC takes either form
         self,

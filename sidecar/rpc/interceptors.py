@@ -25,6 +25,7 @@ from sidecar.rpc.status import DETAILS_KEY, code_of, to_status
 log = logging.getLogger(__name__)
 access_log = logging.getLogger("sidecar.access")
 
+_FIRST_MESSAGE_WITHIN_S: Final = 0.25
 HEALTH_PREFIX: Final = "/grpc.health.v1.Health/"
 
 _LIVENESS: Final = frozenset((f"{HEALTH_PREFIX}Check", f"{HEALTH_PREFIX}Watch"))
@@ -182,14 +183,20 @@ class EndOfStreams(grpc.aio.ServerInterceptor):
         return _like(handler, watch_until_stop)
 
     async def _until_stop(self, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        # Whoever opens a stream has something to say, and may have said it just as the sidecar was told to stop.
+        grace_s = _FIRST_MESSAGE_WITHIN_S
         while True:
             try:
-                yield await self._unless_stopping(anext(requests))
+                yield await self._unless_stopping(anext(requests), grace_s=grace_s)
             except StopAsyncIteration:
                 return
+            grace_s = 0.0
 
-    async def _unless_stopping(self, wanted: Awaitable[_Result]) -> _Result:
+    async def _unless_stopping(self, wanted: Awaitable[_Result], *, grace_s: float = 0.0) -> _Result:
         """Return what was awaited.
+
+        Args:
+            grace_s: It may come so long after the sidecar began to stop.
 
         Raises:
             ShuttingDownError: The sidecar stops first.
@@ -198,6 +205,8 @@ class EndOfStreams(grpc.aio.ServerInterceptor):
         stop = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait({wait, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not wait.done() and grace_s:
+                await asyncio.wait({wait}, timeout=grace_s)
             if wait.done():
                 return wait.result()
             raise ShuttingDownError

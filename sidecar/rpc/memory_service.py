@@ -7,8 +7,8 @@ from sidecar.api.v1 import memory_service_pb2_grpc
 from sidecar.rpc import convert, enums
 from sidecar.rpc.credentials import current_owner
 from sidecar.use_cases.browse import Browse
-from sidecar.use_cases.build_context import BuildContext
 from sidecar.use_cases.forget import Forget
+from sidecar.use_cases.offer_context import OfferContext
 from sidecar.use_cases.recall import Recall
 from sidecar.use_cases.remember import Remember
 
@@ -17,9 +17,9 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     """Serves memories. Errors travel through the interceptor."""
 
     def __init__(
-        self, *, remember: Remember, recall: Recall, browse: Browse, forget: Forget, build_context: BuildContext
+        self, *, remember: Remember, recall: Recall, browse: Browse, forget: Forget, contexts: OfferContext
     ) -> None:
-        self._build_context = build_context
+        self._contexts = contexts
         self._remember = remember
         self._recall = recall
         self._browse = browse
@@ -111,5 +111,14 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     ) -> pb.BuildContextResponse:
         """Puts together what an agent should know."""
         caller = convert.caller(current_owner(), request.context)
-        briefing = await self._build_context.run(caller, convert.context_query(request))
+        briefing = await self._contexts.run(caller, convert.context_query(request))
         return convert.context_response(briefing)
+
+    async def AcknowledgeContext(
+        self,
+        request: pb.AcknowledgeContextRequest,
+        context: grpc.aio.ServicerContext[pb.AcknowledgeContextRequest, pb.AcknowledgeContextResponse],
+    ) -> pb.AcknowledgeContextResponse:
+        """Counts a context as given."""
+        is_counted = await self._contexts.acknowledge(current_owner(), request.recall_id)
+        return pb.AcknowledgeContextResponse(counted=is_counted)

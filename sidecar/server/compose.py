@@ -50,6 +50,7 @@ from sidecar.use_cases.catalog import MemoryCatalog
 from sidecar.use_cases.collect_evidence import CollectEvidence
 from sidecar.use_cases.completion import Completion
 from sidecar.use_cases.embed_memories import EmbedMemories
+from sidecar.use_cases.judge_queue import JudgeQueue
 from sidecar.use_cases.refine_links import RefineLinks
 from sidecar.use_cases.report_status import ChildStatus, ReportStatus
 from sidecar.use_cases.request_reading import RequestReading
@@ -139,6 +140,7 @@ class SidecarApplication:
             },
             clock=parts.clock,
             llm=llm.status,
+            judge=JudgeQueue(store=parts.store, status=judging.status).run,
         )
         collect = CollectEvidence(evidence=parts.store, redactor=parts.redactor, clock=parts.clock)
         self._dashboard = dashboard = self._dashboard_door(

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import selectors
 import socket
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +28,14 @@ from google.protobuf.message import Message
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.client.channel import bearer, open_async_channel
 from sidecar.client.endpoint import Endpoint
-from sidecar.client.methods import ADD_FILE_ACTIVITY, BUILD_CONTEXT, REQUEST_READING, Method
+from sidecar.client.methods import (
+    ACKNOWLEDGE_CONTEXT,
+    ADD_FILE_ACTIVITY,
+    BUILD_CONTEXT,
+    END_SESSION,
+    REQUEST_READING,
+    Method,
+)
 
 DOOR_NAME: Final = "hooks"
 """Name of the socket, in the folder of the sidecar's own."""
@@ -36,11 +44,23 @@ MAX_LINE_BYTES: Final = 256 * 1024
 _MAX_LINES: Final = 64
 _MAX_GUESTS: Final = 64
 _LINE_WITHIN_S: Final = 5.0
+_READ_WITHIN_S: Final = 5.0
 _CALL_WITHIN_S: Final = 10.0
+_LEAVE_WITHIN_S: Final = 2.0
+_SETTLES_WITHIN_S: Final = 0.05
+_MAX_TURNS: Final = 1_000
 # One batch on a stream of its own.
 _STREAM_EVIDENCE: Final = Method("EvidenceService", evidence.StreamEvidenceRequest, evidence.StreamEvidenceResponse)
 _METHODS: Final[dict[str, Method[Any, Any]]] = {
-    method.name: method for method in (BUILD_CONTEXT, ADD_FILE_ACTIVITY, REQUEST_READING, _STREAM_EVIDENCE)
+    method.name: method
+    for method in (
+        BUILD_CONTEXT,
+        ACKNOWLEDGE_CONTEXT,
+        ADD_FILE_ACTIVITY,
+        REQUEST_READING,
+        END_SESSION,
+        _STREAM_EVIDENCE,
+    )
 }
 
 log = logging.getLogger(__name__)
@@ -73,12 +93,16 @@ async def hook_door(endpoint: Endpoint) -> AsyncIterator[None]:
         yield
         return
     async with open_async_channel(endpoint) as channel:
-        server = await asyncio.start_unix_server(_Door(channel).receive, sock=listening, limit=MAX_LINE_BYTES)
+        door = _Door(channel)
+        server = await asyncio.start_unix_server(door.receive, sock=listening, limit=MAX_LINE_BYTES)
         try:
             yield
         finally:
-            server.close()
+            # In this order: nobody new finds the door, those before it come in, and what they have said is heard.
             _remove(path)
+            await _let_in(listening)
+            server.close()
+            await door.see_off()
 
 
 def _bound(path: Path) -> socket.socket | None:
@@ -95,6 +119,18 @@ def _bound(path: Path) -> socket.socket | None:
     return bound
 
 
+async def _let_in(listening: socket.socket) -> None:
+    """Return once nobody waits to be let in, and those who were are being listened to."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(listening, selectors.EVENT_READ)
+        for _ in range(_MAX_TURNS):
+            if not selector.select(0):
+                break
+            await asyncio.sleep(0)
+    # What was accepted is listened to some turns of the loop later.
+    await asyncio.sleep(_SETTLES_WITHIN_S)
+
+
 def _remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
@@ -105,9 +141,28 @@ class _Door:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._channel = channel
         self._room = asyncio.Semaphore(_MAX_GUESTS)
+        self._guests: set[asyncio.Task[None]] = set()
 
     async def receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one caller's lines in their order."""
+        guest = asyncio.current_task()
+        assert guest is not None, "every connection has a task of its own"
+        self._guests.add(guest)
+        guest.add_done_callback(self._guests.discard)
+        await self._serve(reader, writer)
+
+    async def see_off(self) -> None:
+        """Hear what callers have said, up to their last line; whoever says nothing more is shown out."""
+        if not self._guests:
+            return
+        _, left = await asyncio.wait(self._guests, timeout=_LEAVE_WITHIN_S)
+        for guest in left:
+            guest.cancel()
+        if left:
+            log.warning("hooks were shown out when the sidecar stopped", extra={"hook_count": len(left)})
+            await asyncio.wait(left)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Whoever goes before the answer comes needs none.
         with contextlib.closing(writer), contextlib.suppress(ConnectionError, TimeoutError):
             async with self._room:
@@ -118,7 +173,9 @@ class _Door:
                     answer = await self._answer(line)
                     if answer is not None:
                         writer.write(json.dumps(answer).encode() + b"\n")
-                        await writer.drain()
+                        # Whoever does not read its answers must not keep a place.
+                        async with asyncio.timeout(_READ_WITHIN_S):
+                            await writer.drain()
 
     async def _next_line(self, reader: asyncio.StreamReader) -> bytes:
         async with asyncio.timeout(_LINE_WITHIN_S):

@@ -49,6 +49,7 @@ from sidecar.use_cases.inspect_graph import InspectGraph
 from sidecar.use_cases.judge_queue import JudgeQueue
 from sidecar.use_cases.look_after import LookAfter
 from sidecar.use_cases.near_memories import NearMemories
+from sidecar.use_cases.offer_context import OfferContext
 from sidecar.use_cases.recall import Recall
 from sidecar.use_cases.relate import Relate
 from sidecar.use_cases.remember import Remember
@@ -149,7 +150,8 @@ def build_memory_servicer(
         policy=policies.context_policy(parts.settings),
         counter=CharacterTokenCounter(parts.settings.characters_per_token),
     )
-    return MemoryServicer(remember=remember, recall=recall, browse=browse, forget=forget, build_context=build_context)
+    contexts = OfferContext(store=store, build_context=build_context, clock=parts.clock)
+    return MemoryServicer(remember=remember, recall=recall, browse=browse, forget=forget, contexts=contexts)
 
 
 def build_relate(parts: Parts) -> Relate:

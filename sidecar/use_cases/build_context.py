@@ -80,6 +80,8 @@ class ContextQuery:
         is_internal: A look of ours: nothing counts as delivered.
         is_once_per_session: Empty where the caller's session was given one of this kind before.
         request_key: A repeated key counts as the same briefing.
+        awaits_acknowledgement: It counts only once its caller says that it was given; see `OfferContext`.
+        is_only_repeated: Empty unless one was offered to the session before and not acknowledged.
     """
 
     text: str = ""
@@ -90,6 +92,8 @@ class ContextQuery:
     is_internal: bool = False
     is_once_per_session: bool = False
     request_key: str = ""
+    awaits_acknowledgement: bool = False
+    is_only_repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +134,27 @@ class BuildContext:
             StorageError: If the memories cannot be read.
         """
         _check(caller, query)
+        key = _request_key(caller, query)
+        kept_id = await self._store.kept_recall(caller.owner, key) if key is not None else ""
+        built = await self.build(caller, query)
+        if query.is_internal:
+            return Briefing(built)
+        record = self.record_of(caller, query, built, request=key, kept_id=kept_id)
+        if query.is_once_per_session:
+            # Waited for: after a restart, or in a call at the same time, it must be known.
+            recall_id = await self._store.claim_briefing(record)
+            return Briefing(built, recall_id) if recall_id else Briefing(NOTHING)
+        await self._store.record_recall(record)
+        return Briefing(built, record.recall_id)
+
+    async def build(self, caller: Caller, query: ContextQuery) -> BuiltContext:
+        """Return the context, of which nothing is noted; see `run`."""
+        _check(caller, query)
         request = self._request(caller, query)
         text = normalise(query.text)
         if len(text) > MAX_QUERY_CHARACTERS:
             raise InvalidInputError("query", text, f"at most {MAX_QUERY_CHARACTERS} characters")
-        key = _request_key(caller, query)
-        kept_id = await self._store.kept_recall(caller.owner, key) if key is not None else ""
-        built = await self._build(caller, query, text, request)
-        return Briefing(built) if query.is_internal else await self._delivered(caller, query, built, key, kept_id)
+        return await self._build(caller, query, text, request)
 
     async def _build(self, caller: Caller, query: ContextQuery, text: str, request: ContextRequest) -> BuiltContext:
         selection = MemoryFilter(owner=caller.owner, scope=read_scope("", project=caller.project))
@@ -147,12 +164,22 @@ class BuildContext:
         candidates = await self._candidates(list(found.values()))
         return await asyncio.to_thread(build_context, candidates, request, counter=self._counter)
 
-    async def _delivered(
-        self, caller: Caller, query: ContextQuery, built: BuiltContext, request: RequestKey | None, kept_id: str
-    ) -> Briefing:
-        """Note that an agent gets this context; give it nothing if its session had one and is to have but one."""
+    def record_of(
+        self,
+        caller: Caller,
+        query: ContextQuery,
+        built: BuiltContext,
+        *,
+        request: RequestKey | None = None,
+        kept_id: str = "",
+    ) -> RecallRecord:
+        """Return the record that an agent gets this context now.
+
+        Args:
+            kept_id: Of the first request with the key of `request`; empty for none.
+        """
         now = self._clock.now()
-        record = RecallRecord(
+        return RecallRecord(
             recall_id=kept_id or ids.recall_id(int(now.timestamp() * 1000), self._clock.random_bytes(10)),
             owner=caller.owner,
             client=caller.client,
@@ -165,12 +192,6 @@ class BuildContext:
             context_kind=query.kind,
             request=request,
         )
-        if query.is_once_per_session:
-            # Waited for: after a restart, or in a call at the same time, it must be known.
-            recall_id = await self._store.claim_briefing(record)
-            return Briefing(built, recall_id) if recall_id else Briefing(NOTHING)
-        await self._store.record_recall(record)
-        return Briefing(built, record.recall_id)
 
     def _request(self, caller: Caller, query: ContextQuery) -> ContextRequest:
         budget = query.token_budget or self._policy.token_budget
@@ -248,6 +269,10 @@ def _check(caller: Caller, query: ContextQuery) -> None:
         parse_fraction(query.min_relevance, field_name="min_relevance")
     if query.is_once_per_session and not caller.session:
         raise InvalidInputError("context.session", "", "the session's id, since `once_per_session` is set")
+    if query.is_only_repeated and not query.awaits_acknowledgement:
+        raise InvalidInputError("only_unacknowledged", "true", "false without `await_acknowledgement`")
+    if query.awaits_acknowledgement and not query.is_once_per_session:
+        raise InvalidInputError("await_acknowledgement", "true", "false without `once_per_session`")
     if query.is_once_per_session and query.is_internal:
         raise InvalidInputError("once_per_session", "true", "false with `internal`, of which nothing is noted")
 

@@ -78,6 +78,16 @@ class CollectEvidence:
             raise InvalidInputError("session", session, "a client and a session id; `sidecar sessions` lists them")
         return await self._evidence.session_recalls(owner, client, session)
 
+    async def end_session(self, owner: str, client: str, session: str) -> bool:
+        """Note that a session ended; tell whether anything is known of it.
+
+        Raises:
+            InvalidInputError: If client or session is empty.
+        """
+        if not client or not session:
+            raise InvalidInputError("session", session, "a client and a session id; `sidecar sessions` lists them")
+        return await self._evidence.end_session(owner, client, session, at=self._clock.now())
+
     async def coverage(self, owner: str, client: str) -> list[ClientCoverage]:
         """Return how much of each client's sessions could be read, by client, channel and version."""
         return await self._evidence.coverage(owner, client)

@@ -34,9 +34,9 @@ class ReplayRecalls:
         for constants in (proposed, baseline):
             _check(constants)
         window = window_of(days or DEFAULT_REPLAY_DAYS, now=self._clock.now())
-        recalls, events = await self._insights.recorded_recalls(owner, window)
+        recalls, histories = await self._insights.recorded_recalls(owner, window)
         # Thousands of recalls, each ranked twice, and a thousand samples of them.
-        return await asyncio.to_thread(replay, recalls, events, baseline=baseline, proposed=proposed, draw=_draws())
+        return await asyncio.to_thread(replay, recalls, histories, baseline=baseline, proposed=proposed, draw=_draws())
 
 
 def _draws() -> Draw:

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from sidecar.domain.judge_jobs import JudgeJobCounts
 from sidecar.domain.llm import LlmBudget, LlmSpending, LlmStatus
 from sidecar.domain.memory import Caller
 from sidecar.domain.store_values import JobCounts, ParkedJob, StoreHealth
 from sidecar.ports import Clock, MemoryStore
 from sidecar.use_cases.browse import Browse, Selection
+from sidecar.use_cases.judge_queue import JudgeQueueReport, JudgeStatus
 from sidecar.use_cases.semantic_index import SemanticIndex, SemanticState, SemanticStatus
 
 BACKLOG_IS_OLD_S: Final = 60.0
@@ -45,11 +47,18 @@ class Status:
     now: datetime
     counters: dict[str, int]
     llm: LlmStatus
+    judge: JudgeQueueReport
 
 
 async def no_language_model() -> LlmStatus:
     """Return the status of a language model that is off."""
     return LlmStatus(None, LlmBudget(0, 0), LlmSpending())
+
+
+async def no_judge(owner: str) -> JudgeQueueReport:
+    """Return the queue of a judge that is off."""
+    del owner
+    return JudgeQueueReport(JudgeStatus(), JudgeJobCounts(waiting=0, done=0, parked=0, oldest_at=None), ())
 
 
 class ReportStatus:
@@ -66,9 +75,11 @@ class ReportStatus:
         clock: Clock,
         problems: Callable[[], Sequence[str]] = tuple,
         llm: Callable[[], Awaitable[LlmStatus]] = no_language_model,
+        judge: Callable[[str], Awaitable[JudgeQueueReport]] = no_judge,
     ) -> None:
         """Take what is asked; `problems` are those of the tasks behind it all."""
         self._llm = llm
+        self._judge = judge
         self._store = store
         self._browse = browse
         self._semantic = semantic
@@ -86,8 +97,13 @@ class ReportStatus:
         watcher = self._watcher()
         now = self._clock.now()
         parked = await self._store.parked_jobs(limit=PARKED_SHOWN)
+        judge = await self._judge(owner)
         return Status(
-            problems=(*_problems(jobs, store, self._semantic.status, watcher, now), *self._problems()),
+            problems=(
+                *_problems(jobs, store, self._semantic.status, watcher, now),
+                *self._problems(),
+                *_judge_problems(judge),
+            ),
             memory_count=counts.total,
             jobs=jobs,
             parked=tuple(parked),
@@ -97,6 +113,7 @@ class ReportStatus:
             started_at=self._started_at,
             now=now,
             llm=await self._llm(),
+            judge=judge,
             counters={**self._counters(), **store.counters, **self._semantic.status.counters},
         )
 
@@ -125,6 +142,14 @@ def _queue_problems(jobs: JobCounts, now: datetime) -> list[str]:
         minutes = (now - jobs.oldest_at).total_seconds() / 60
         problems.append(f"{_memories(jobs.pending)} still to be embedded, the oldest for {minutes:.0f} min")
     return problems
+
+
+def _judge_problems(judge: JudgeQueueReport) -> list[str]:
+    parked = judge.counts.parked
+    if not parked:
+        return []
+    verdicts = "1 verdict was" if parked == 1 else f"{parked} verdicts were"
+    return [f"{verdicts} given up, so that use is not counted there; `sidecar judge --retry` tries again"]
 
 
 def _memories(count: int) -> str:

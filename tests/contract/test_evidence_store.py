@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sidecar.domain.evidence import (
     BatchOutcome,
     EvidenceEvent,
+    MemoryCited,
     RecallCalled,
     RememberCalled,
     SessionThread,
@@ -373,6 +374,51 @@ async def test_superseding_credits_the_successor(store: Store) -> None:
     [found] = [found for found in await store.usage_events(OWNER, new_id) if found.valence is Valence.USEFUL]
     assert (found.memory_id, found.credited_id, found.source) == (old_id, new_id, UsageSource.IN_BAND)
     assert await store.multipliers([old_id, new_id]) == {new_id: multiplier(Evidence(useful=1))}
+
+
+def cited(memory_id: str, *, thread: SessionThread = THREAD, after_s: float = 5, place: str = "") -> EvidenceEvent:
+    return event(MemoryCited(memory_id), event_id=f"cited:{memory_id}{place}", thread=thread, after_s=after_s)
+
+
+@pytest.mark.parametrize("is_cited_first", [False, True])
+async def test_cited_memory_was_used_if_it_was_shown(store: Store, *, is_cited_first: bool) -> None:
+    """Under its own label, whichever is read first; another session's citation is none."""
+    shown_id = await add(store, "a")
+    recalled, citation = recall_events("1", ids(shown_id)), cited(shown_id)
+    outcome = await apply(store, *([citation, *recalled] if is_cited_first else [*recalled, citation]))
+    await apply(store, cited(shown_id, thread=OTHER_SESSION, place="elsewhere"))
+    assert outcome.used_memory_ids == (shown_id,)
+    [found] = [one for one in await store.usage_events(OWNER, shown_id) if one.valence is Valence.USEFUL]
+    assert (found.source, found.weight, found.session) == (UsageSource.CITATION, 1, SESSION)
+    assert await store.multipliers([shown_id]) == {shown_id: multiplier(Evidence(useful=1))}
+
+
+async def test_citation_before_anything_was_shown_is_no_evidence(store: Store) -> None:
+    """What it named was not known from us; a later one of the same session is evidence."""
+    shown_id = await add(store, "a")
+    await apply(store, cited(shown_id, after_s=-60), *recall_events("1", ids(shown_id)))
+    assert await useful(store, shown_id) == []
+    await apply(store, cited(shown_id, place="again"))
+    assert await useful(store, shown_id) == [(SESSION, 1, False)]
+
+
+async def test_citation_and_link_of_one_session_count_once(store: Store) -> None:
+    """Both are on record; a thousand more change nothing."""
+    shown_id = await add(store, "a")
+    await apply(store, *recall_events("1", ids(shown_id)))
+    await add(store, "b", derived(shown_id), session=SESSION, client=CLIENT)
+    await apply(store, *(cited(shown_id, place=str(number)) for number in range(1000)))
+    sources = [one.source for one in await store.usage_events(OWNER, shown_id) if one.valence is Valence.USEFUL]
+    assert sorted(filter(None, sources)) == [UsageSource.CITATION, UsageSource.IN_BAND]
+    assert await store.multipliers([shown_id]) == {shown_id: multiplier(Evidence(useful=1))}
+
+
+async def test_citation_of_what_is_not_there_is_dropped(store: Store) -> None:
+    """Nor does a purge leave one behind that the next showing would settle."""
+    shown_id = await add(store, "a")
+    await apply(store, cited(next_memory_id()), cited(shown_id))
+    await store.forget(OWNER, [shown_id], is_forced=True, is_purge=True, request=None)
+    assert await useful(store, shown_id) == []
 
 
 async def test_session_counts_once_however_often_it_builds_on_a_memory(store: Store) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sidecar.domain.confidence import ValidationKind
-from sidecar.domain.disputes import Challenge
+from sidecar.domain.disputes import Challenge, Resolution
+from sidecar.domain.disputes import Verdict as DisputeVerdict
 from sidecar.domain.evidence import (
     EvidenceEvent,
     RecallCalled,
@@ -20,6 +21,7 @@ from sidecar.domain.evidence import (
     TextSpoken,
     ToolAnswered,
     UnknownReason,
+    UsageSource,
     Valence,
 )
 from sidecar.domain.judge_jobs import DueRule, JobKey, JudgeJob
@@ -46,6 +48,7 @@ from tests.store_builders import (
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "metrics.json"
 DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
 CODEX = SessionThread("codex", "codex-1", project="app")
 CURSOR = SessionThread("cursor", "cursor-1", project="app")
 
@@ -88,7 +91,11 @@ async def figures(store: Store, *, days: int, owner: str = OWNER, at: datetime =
 
 
 async def give_verdicts(
-    store: Store, thread: SessionThread, verdicts: Sequence[tuple[str, float, float, float]]
+    store: Store,
+    thread: SessionThread,
+    verdicts: Sequence[tuple[str, float, float, float]],
+    *,
+    now: datetime = NOW,
 ) -> None:
     """Judge memories of a session: id, used, relevant and misled."""
     rule = DueRule(idle=timedelta(), lease=DAY)
@@ -97,7 +104,7 @@ async def give_verdicts(
         (jobs[JobKey(OWNER, thread.client, thread.session, memory_id)], Verdict(memory_id, *probabilities))
         for memory_id, *probabilities in verdicts
     ]
-    await store.save_verdicts(given, judge="test-1", now=NOW)
+    await store.save_verdicts(given, judge="test-1", now=now)
     await store.release_judge_jobs([job for job in jobs.values() if job not in dict(given)], next_try_at=NOW)
 
 
@@ -205,15 +212,34 @@ async def test_recalls_are_recorded_with_their_candidates(store: Store) -> None:
     await store.record_validation(
         OWNER, Report(other, ValidationKind.SUCCEEDED, NOW, client="claude-code", session="session-1")
     )
-    recalls, events = await store.recorded_recalls(OWNER, window_of(1, now=NOW))
+    recalls, found = await store.recorded_recalls(OWNER, window_of(1, now=NOW))
     (recall,) = recalls
     assert (recall.recall_id, recall.delivered, recall.is_unreinforced) == (recall_id, 1, True)
     assert recall.candidates == (RecordedCandidate(one, 0.5, 1.05, True), RecordedCandidate(other, 0.5, 1.05, False))
     assert recall.used_ids == {other}
-    assert {memory_id: [found.valence for found in said] for memory_id, said in events.items()} == {
+    assert {memory_id: [event.valence for event in said.events] for memory_id, said in found.items()} == {
         other: [Valence.USEFUL]
     }
     assert await store.recorded_recalls("bob", window_of(1, now=NOW)) == ([], {})
+
+
+async def test_recorded_recalls_come_with_when_each_thing_was_known(store: Store) -> None:
+    """When a verdict was given, and when a dispute ended in the memory's favour; not when the memory was shown."""
+    memory_id = (await store.add(new_memory("a memory"))).memory_id
+    await store.apply_batch(OWNER, batch(*called("c", ids(memory_id), THREAD, at=NOW)), at=NOW)
+    await give_verdicts(store, THREAD, [(memory_id, 0.9, 0.9, 0.0)], now=NOW + 3 * HOUR)
+    challenge = Challenge(memory_id, "wrong", "", NOW, client="c", session="other")
+    dispute, _ = await store.open_dispute(OWNER, challenge)
+    settled_at = NOW + 2 * HOUR
+    await store.resolve_dispute(OWNER, dispute.id, DisputeVerdict(Resolution.KEEP), at=settled_at)
+    await record(store, [memory_id], delivered=1)
+    _, found = await store.recorded_recalls(OWNER, window_of(1, now=NOW))
+    known = {(event.source, event.valence): event.known_at for event in found[memory_id].events}
+    assert known == {
+        (UsageSource.JUDGE, Valence.USEFUL): NOW + 3 * HOUR,
+        (UsageSource.CHALLENGE, Valence.MISLED): None,
+    }
+    assert found[memory_id].cleared_at == (settled_at,)
 
 
 async def test_recorded_recalls_go_by_age_and_number(store: Store) -> None:

@@ -10,6 +10,7 @@ import pytest
 from sidecar.domain.evidence import (
     EvidenceEvent,
     RecallCalled,
+    SessionEnded,
     SessionThread,
     Shown,
     ShownState,
@@ -117,6 +118,45 @@ async def test_any_thread_keeps_its_session_busy(store: Store) -> None:
     await read(store, said("still at it", thread=SUB_AGENT), after=timedelta(minutes=5))
     assert await claim(store) == []
     assert len(await claim(store, after=timedelta(minutes=11))) == 1
+
+
+@pytest.mark.parametrize("is_read_from_transcript", [True, False])
+async def test_job_is_due_soon_after_its_session_ended(store: Store, *, is_read_from_transcript: bool) -> None:
+    """Said by the transcript or by the client; the last lines may be read a moment later, so not at once."""
+    memory_id = await add(store, "the port is 8123")
+    await read(store, *showing(memory_id), said("so I use 8123"))
+    if is_read_from_transcript:
+        await read(store, event(SessionEnded(), after_s=2), after=timedelta(seconds=2))
+    else:
+        assert await store.end_session(OWNER, THREAD.client, THREAD.session, at=NOW + timedelta(seconds=2))
+    await read(store, said("done", after_s=2), after=timedelta(seconds=3))
+    assert await claim(store, after=timedelta(seconds=7)) == []
+    (job,) = await claim(store, after=timedelta(seconds=8))
+    assert job.key.memory_id == memory_id
+
+
+async def test_session_that_goes_on_after_its_end_waits_for_quiet_again(store: Store) -> None:
+    """A client says so at the end of each process; a resumed session is the same one."""
+    memory_id = await add(store, "the port is 8123")
+    await read(store, *showing(memory_id), said("so I use 8123"))
+    await store.end_session(OWNER, THREAD.client, THREAD.session, at=NOW + timedelta(seconds=2))
+    await read(store, said("resumed", after_s=60, thread=SUB_AGENT), after=timedelta(minutes=1))
+    assert await claim(store, after=timedelta(minutes=5)) == []
+    (job,) = await claim(store, after=timedelta(minutes=6))
+    await judge(store, job, used=0.9)
+    await read(store, said("once more", after_s=400), after=timedelta(minutes=7))
+    await store.end_session(OWNER, THREAD.client, THREAD.session, at=NOW + timedelta(seconds=401))
+    assert len(await claim(store, after=timedelta(minutes=7, seconds=6))) == 1
+
+
+async def test_end_of_a_session_that_is_not_known_changes_nothing(store: Store) -> None:
+    """Not of another owner or client either."""
+    memory_id = await add(store, "the port is 8123")
+    await read(store, *showing(memory_id), said("so I use 8123"))
+    for owner, client, session in (("bob", THREAD.client, THREAD.session), (OWNER, "codex", THREAD.session)):
+        assert not await store.end_session(owner, client, session, at=NOW + timedelta(seconds=2))
+    assert not await store.end_session(OWNER, THREAD.client, "another", at=NOW)
+    assert await claim(store, after=timedelta(minutes=1)) == []
 
 
 async def test_job_is_due_at_once_when_no_more_is_kept(store: Store) -> None:

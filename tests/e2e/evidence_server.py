@@ -87,6 +87,14 @@ class CollectedEvidence(pb_grpc.EvidenceServiceServicer):
         """Collects nothing of the kind."""
         return pb.RequestReadingResponse()
 
+    async def EndSession(  # noqa: N802 - the contract's name
+        self,
+        request: pb.EndSessionRequest,
+        context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+    ) -> pb.EndSessionResponse:
+        """Collects nothing of the kind."""
+        return pb.EndSessionResponse()
+
     async def WatchReadingRequests(  # type: ignore[override]  # noqa: N802 - the contract's name; gRPC takes either form
         self,
         request: pb.WatchReadingRequestsRequest,

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from sidecar.api.v1 import validation_service_pb2 as validation
+from sidecar.api.v1.memory_pb2 import CallContext
 from sidecar.cli.entry import run
-from sidecar.client import stop
+from sidecar.client import Sidecar, stop
 from tests.e2e.test_mcp_tools import home
 
 __all__ = ["home"]
@@ -123,6 +125,36 @@ def test_file_that_a_script_notes_is_listed(shell: Shell, tmp_path: Path) -> Non
     assert noted["file_type"] == "python"
     assert [file["path"] for file in shell.answer("files")["files"]] == ["src/pay.py"]
     assert shell.code("activity") == 2
+
+
+def test_memories_that_misled_are_settled_and_taken_back(shell: Shell, home: Path) -> None:
+    """Forgotten, replaced or cleared in one command; what it says undoes it does."""
+    texts = ("The queue is drained at noon.", "The queue is drained at one.", "The queue is drained at two.")
+    gone, replaced, kept = (shell.remember(text) for text in texts)
+    newer = shell.remember("The queue is drained at midnight.")
+    with Sidecar.connect(home, start=False) as sidecar:
+        for memory_id in (gone, replaced, kept):
+            for name in ("first", "second"):
+                request = validation.ChallengeMemoryRequest(memory_id=memory_id, reason=f"not so in {name}")
+                request.caller.CopyFrom(CallContext(client="tester", session=name))
+                sidecar.challenge_memory(request)
+    shell.answer("promote", gone)
+    assert {item["memory_id"] for item in shell.answer("review")["items"]} == {gone, replaced, kept}
+    forgotten = shell.answer("review", gone, "accept")
+    assert forgotten["undo"] == [f"sidecar restore {gone}", f"sidecar promote {gone}"]
+    assert shell.answer("get", gone)["memory"]["state"] == "forgotten"
+    shell.answer(*forgotten["undo"][0].split()[1:])
+    assert shell.answer("get", gone)["memory"]["state"] == "active"
+    superseded = shell.answer("review", replaced, "accept", "--by", newer)
+    assert len(superseded["dispute_ids"]) == 2
+    assert shell.answer("get", replaced)["memory"]["superseded_by"] == newer
+    shell.answer(*superseded["undo"][0].split()[1:], "--yes")
+    assert shell.answer("get", replaced)["memory"]["state"] == "active"
+    shell.answer("review", kept, "dismiss")
+    assert shell.answer("why", kept)["multiplier"] == 1
+    assert shell.answer("review").get("items", []) == []
+    assert shell.answer("disputes").get("disputes", []) == []
+    assert shell.code("review", kept, "dismiss") == 2
 
 
 def test_usefulness_is_told_from_the_shell(shell: Shell) -> None:

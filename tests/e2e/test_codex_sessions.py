@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as pb
+from sidecar.api.v1 import insights_service_pb2 as insights
 from sidecar.api.v1 import memory_service_pb2 as memories
 from sidecar.client import Sidecar
 from sidecar.testing.codex_transcripts import CodexTranscript, codex_result
@@ -93,3 +96,35 @@ def test_a_growing_session_over_a_restart_of_the_sidecar(tmp_path: Path) -> None
     assert (coverage.recalls, coverage.shown, coverage.nothing_shown, dict(coverage.unknown)) == (3, 3, 1, {})
     assert (coverage.thread.project, coverage.thread.client_version) == ("shop", "0.171.0")
     assert (cursor.offset, cursor.generation, cursor.lines_read) == (path.stat().st_size, 0, len(rollout.lines()))
+
+
+@pytest.mark.timeout(120)
+def test_cited_memory_counts_at_once_and_the_end_of_the_session_has_the_rest_judged(tmp_path: Path) -> None:
+    """A citation is proof under its own name; a program that ended is judged without an hour of quiet before."""
+    folder = tmp_path / "codex" / "sessions" / "2026" / "11" / "30"
+    folder.mkdir(parents=True)
+    with running_sidecar(
+        tmp_path / "home", watcher=True, watch_clients="codex", codex_home=str(tmp_path / "codex"), judge_idle_s=3600.0
+    ) as sidecar:
+        cited, shown = (_remember(sidecar, text) for text in ("Deploys go out on Tuesday.", "Staging is called Elm."))
+        rollout = CodexTranscript(thread=THREAD)
+        rollout.head()
+        rollout.begin_turn("When do we deploy?")
+        rollout.direct_recall(cited, shown)
+        entry = f"{cited}:1-1|note=[day of deploys]"
+        block = f"<oai-mem-citation>\n<citation_entries>\n{entry}\n</citation_entries>\n</oai-mem-citation>"
+        rollout.message("assistant", f"On Tuesday.\n{block}")
+        rollout.end_turn()
+        (folder / f"rollout-2026-11-30T18-11-56-{THREAD}.jsonl").write_bytes(b"".join(rollout.lines()))
+        (recall,) = _await(sidecar, recalls=1, answered=1)
+        while (queue := sidecar.get_judge_queue(insights.GetJudgeQueueRequest())).done < 2:
+            assert not queue.parked
+            time.sleep(0.2)
+        explained = [
+            sidecar.explain_memory(insights.ExplainMemoryRequest(memory_id=memory_id)) for memory_id in (cited, shown)
+        ]
+        found = sidecar.get_memory(memories.GetMemoryRequest(memory_id=cited)).usage_events
+    assert list(recall.used_memory_ids) == [cited]
+    assert [len(one.verdicts) for one in explained] == [1, 1]
+    assert [one.multiplier > 1 for one in explained] == [True, False]
+    assert memories.USAGE_SOURCE_CITATION in {one.source for one in found}

@@ -15,8 +15,10 @@ from typing import Final
 
 import pytest
 
+from client_plugins.hooks import calls
 from client_plugins.hooks.door import Address, Call, Door
 from client_plugins.hooks.registration import REGISTRATIONS, hook_command
+from client_plugins.hooks.wishes import Session
 from sidecar.api.v1 import activity_service_pb2 as activity
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import memory_pb2
@@ -123,6 +125,30 @@ def test_a_session_is_briefed_once(place: Place, client: str, event: str) -> Non
         assert place.run(client, MAKERS[client](event, prompt="Write a haiku about autumn leaves.", **session)) == ""
     answers = [place.run(client, MAKERS[client](event, **session)) for _ in range(3)]
     assert [bool(answer) for answer in answers] == [True, False, False]
+
+
+def test_a_briefing_that_was_not_printed_comes_with_the_next_prompt(place: Place) -> None:
+    """The hook of the session's start was ended after its question; what then is printed is printed once."""
+    session = {"session_id": "lost", "cwd": str(place.project)}
+    request = calls.essentials(Session("claude-code", "lost", str(place.project)), is_retry=False).request
+    path, token = _door_of(place.home)
+    (lost,) = _say(path, json.dumps({"token": token, "method": "BuildContext", "request": request}).encode() + b"\n")
+    assert RULE in json.dumps(lost)
+    haiku = MAKERS["claude-code"]("UserPromptSubmit", prompt="Write a haiku about autumn leaves.", **session)
+    answer = ""
+
+    def is_told() -> bool:
+        nonlocal answer
+        answer = place.run("claude-code", haiku)
+        return bool(answer)
+
+    repeated(is_told)
+    assert f"> {RULE}" in json.loads(answer)["hookSpecificOutput"]["additionalContext"]
+    again = [
+        place.run("claude-code", haiku),
+        place.run("claude-code", MAKERS["claude-code"]("SessionStart", **session)),
+    ]
+    assert again == ["", ""]
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex"])
@@ -380,6 +406,8 @@ def test_the_door_tells_what_is_wrong(place: Place) -> None:
         ({"method": "RequestReading"}, {"error": "NO_TOKEN"}),
         ([], {"error": "NO_TOKEN"}),
         (call, {"answer": {}}),
+        ({**call, "method": "EndSession", "request": {"client": "codex"}}, {"error": "INVALID_ARGUMENT"}),
+        ({**call, "method": "EndSession", "request": {"client": "codex", "session": "s"}}, {"answer": {}}),
     ]
     assert _say(path, b"".join(json.dumps(said).encode() + b"\n" for said, _ in lines)) == [told for _, told in lines]
     assert _say(path, b"no json\n") == [{"error": "NOT_JSON"}]
@@ -407,3 +435,36 @@ def test_the_door_goes_with_the_sidecar(tmp_path: Path) -> None:
         assert path.exists()
         assert sidecar.endpoint.socket_path is not None
     assert not path.exists()
+
+
+def test_what_hooks_have_said_is_heard_when_the_sidecar_stops(tmp_path: Path) -> None:
+    """They have gone, and nobody has read a line yet: not even those that are still to be let in are lost."""
+    home, project = tmp_path / "home", tmp_path / "harbour"
+    project.mkdir()
+    context = CallContext(client="test", project="harbour")
+    count = 8
+    with running_sidecar(home, context=context, embedder="none") as sidecar:
+        fact_id = sidecar.remember(memory.RememberRequest(content=FACT)).memory_id
+        pid = find_running(DataFolder(home)).holder.pid
+        os.kill(pid, signal.SIGSTOP)
+        for number in range(count):
+            path = str(project / f"edited_{number}.py")
+            edit = MAKERS["claude-code"]("PostToolUse", tool_input={"file_path": path}, cwd=str(project))
+            assert printed(home, "claude-code", edit) == ""
+        shown = cursor("postToolUse", conversation_id="last", tool_output=recall_result(fact_id))
+        assert printed(home, "cursor", {**shown, "workspace_roots": [str(project)]}) == ""
+        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGCONT)
+        repeated(lambda: not _lives(pid))
+    with running_sidecar(home, context=context, embedder="none") as sidecar:
+        files = sidecar.list_recent_files(activity.ListRecentFilesRequest(project="harbour", limit=100)).files
+        recalls = sidecar.get_session(evidence.GetSessionRequest(client="cursor-hooks", session="last")).recalls
+    assert sorted(file.path for file in files) == [f"edited_{number}.py" for number in range(count)]
+    assert [list(recall.shown.ids.memory_ids) for recall in recalls] == [[fact_id]]
+
+
+def _lives(pid: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False

@@ -1,6 +1,7 @@
 """What happens around calls of a real server: owner, log lines, refusals. Lifecycle tests try the rest end to end."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator
 from typing import TypeAlias
@@ -15,7 +16,7 @@ from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import evidence_service_pb2_grpc
 from sidecar.client.wire import error_of, overload_pause_s
 from sidecar.errors import InvalidInputError, TooManyRequestsError, UnauthenticatedError
-from sidecar.rpc.admission import Admission
+from sidecar.rpc.admission import STANDING_STREAMS, Admission
 from sidecar.rpc.credentials import Credentials, current_owner
 from sidecar.rpc.interceptors import AccessLog, Authentication, EndOfStreams, ErrorStatuses
 
@@ -201,12 +202,15 @@ async def test_stop_ends_a_stream_between_two_messages(
     assert servicer.closed
 
 
-async def test_calls_beyond_the_most_are_told_to_come_again(stub: Stub, channel: grpc.aio.Channel) -> None:
-    """Those under way are answered, health answers too, and the next call is taken as soon as one has ended."""
-    under_way = [stub.StreamEvidence(metadata=METADATA) for _ in range(MAX_CALLS)]
-    for number, call in enumerate(under_way):
-        await call.write(evidence.StreamEvidenceRequest(batch_id=number))
-        assert await call.read() == evidence.StreamEvidenceResponse(batch_id=number, used_memory_ids=["ada"])
+async def test_calls_beyond_the_most_are_told_to_come_again(
+    stub: Stub, servicer: EchoingEvidence, channel: grpc.aio.Channel
+) -> None:
+    """Those under way go on, health answers too, and the next call is taken as soon as one has ended."""
+    under_way = []
+    for _ in range(MAX_CALLS):
+        servicer.taken.clear()
+        under_way.append(stub.ListCursors(evidence.ListCursorsRequest(client="slow"), metadata=METADATA))
+        await servicer.taken.wait()
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await stub.ListCursors(evidence.ListCursorsRequest(), metadata=METADATA)
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -215,11 +219,44 @@ async def test_calls_beyond_the_most_are_told_to_come_again(stub: Stub, channel:
     assert isinstance(error, TooManyRequestsError)
     health = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
     assert health.status == health_pb2.HealthCheckResponse.SERVING
-    await under_way[0].done_writing()
-    assert await under_way[0].read() is grpc.aio.EOF
-    assert (await stub.ListCursors(evidence.ListCursorsRequest(), metadata=METADATA)).cursors
+    assert [each.batch_id async for each in stub.StreamEvidence(batches(1), metadata=METADATA)] == [1]
+    under_way[0].cancel()
+    await _until_answered(stub)
     for call in under_way[1:]:
         call.cancel()
+
+
+async def test_streams_that_stand_open_leave_every_place_to_calls(stub: Stub) -> None:
+    """Watchers keep theirs for as long as they live. There is an end to them all the same, and each goes on."""
+    standing = [stub.StreamEvidence(metadata=METADATA) for _ in range(MAX_CALLS)]
+    for number, call in enumerate(standing):
+        await call.write(evidence.StreamEvidenceRequest(batch_id=number))
+        assert await call.read() == evidence.StreamEvidenceResponse(batch_id=number, used_memory_ids=["ada"])
+    requests = [stub.ListCursors(evidence.ListCursorsRequest(), metadata=METADATA) for _ in range(MAX_CALLS)]
+    assert all(answer.cursors for answer in await asyncio.gather(*requests))
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        _ = [each async for each in stub.StreamEvidence(batches(1), metadata=METADATA)]
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    for call in standing:
+        await call.done_writing()
+        assert await call.read() is grpc.aio.EOF
+    assert [each.batch_id async for each in stub.StreamEvidence(batches(2), metadata=METADATA)] == [2]
+
+
+def test_standing_streams_are_methods_of_the_contract() -> None:
+    """A renamed one would count as a call again, and nobody would notice."""
+    service = evidence.DESCRIPTOR.services_by_name["EvidenceService"]
+    assert {f"/{service.full_name}/{method.name}" for method in service.methods} >= STANDING_STREAMS
+
+
+async def _until_answered(stub: Stub) -> None:
+    """Return once a call is let in: the server learns of a cancelled one a moment later."""
+    async with asyncio.timeout(10):
+        while True:
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                assert (await stub.ListCursors(evidence.ListCursorsRequest(), metadata=METADATA)).cursors
+                return
+            await asyncio.sleep(0.01)
 
 
 async def test_refused_calls_are_not_counted_as_under_way(stub: Stub) -> None:

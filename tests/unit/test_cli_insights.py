@@ -5,10 +5,12 @@ import json
 import pytest
 from google.protobuf.message import Message
 
+from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import insights_service_pb2 as service
+from sidecar.api.v1 import validation_service_pb2 as validation
 from sidecar.cli.insights import chart, told
 from tests.unit.scripted_sidecar import ScriptedSidecar, connect_to
-from tests.unit.test_cli_commands import A, command
+from tests.unit.test_cli_commands import A, B, command
 
 _METRICS = service.ExportMetricsResponse(
     first_day="2026-02-01",
@@ -103,6 +105,65 @@ def test_judge_retries_only_when_asked(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "7 jobs" not in shown
     assert command("judge", "--retry") == 0
     assert "7 jobs will be judged again" in capsys.readouterr().out
+
+
+_JUDGED = service.ListReviewItemsResponse(items=[service.ReviewItem(memory_id=A, signals=2, sources=["judge"])])
+
+
+@pytest.mark.parametrize(
+    ("typed", "resolution", "undo"),
+    [
+        (("accept",), validation.RESOLUTION_RETIRE, f"undo: sidecar restore {A}"),
+        (("accept", "--by", B), validation.RESOLUTION_SUPERSEDE, f"undo: sidecar unrelate {B} {A}"),
+        (("dismiss",), validation.RESOLUTION_KEEP, f"undo: sidecar challenge {A} REASON"),
+    ],
+)
+def test_what_only_a_judge_speaks_against_is_settled_in_one_command(
+    typed: tuple[str, ...],
+    resolution: int,
+    undo: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """There is no dispute to resolve yet: one is opened, with who says so, and ended."""
+    sidecar = ScriptedSidecar(
+        list_review_items=_JUDGED,
+        explain_memory=service.ExplainMemoryResponse(),
+        challenge_memory=validation.ChallengeMemoryResponse(dispute=validation.Dispute(id=7)),
+        resolve_dispute=validation.ResolveDisputeResponse(),
+    )
+    connect_to(monkeypatch, sidecar)
+    assert command("review", A, *typed) == 0
+    assert undo in capsys.readouterr().out
+    opened, ended = sidecar.requests[-2:]
+    assert (opened.memory_id, opened.reason) == (A, "misled 2 sessions, says judge; settled in a review")
+    assert (ended.dispute_id, ended.resolution) == (7, resolution)
+
+
+@pytest.mark.parametrize("typed", [("accept", "--by", "x"), ("dismiss", "--by", B), (), ("keep",)], ids=" ".join)
+def test_what_makes_no_decision_changes_nothing(typed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does one on a memory that is not on the list."""
+    sidecar = ScriptedSidecar(list_review_items=_JUDGED)
+    connect_to(monkeypatch, sidecar)
+    assert command("review", A, *typed) == 2
+    assert sidecar.requests == []
+    assert command("review", B, "accept") == 2
+    assert len(sidecar.requests) == 1
+
+
+def test_status_names_the_judge_what_was_given_up_and_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In its own row, with the reason of each."""
+    given_up = admin.ParkedVerdict(memory_id=A, client="codex", session="s-1", attempts=5, reason="ValueError")
+    judge = admin.JudgeQueueStatus(
+        state=admin.PART_STATE_DEGRADED, name="local-2", waiting=3, done=1, parked=1, parked_verdicts=[given_up]
+    )
+    connect_to(monkeypatch, ScriptedSidecar(get_status=admin.GetStatusResponse(judge=judge)))
+    assert command("status") == 0
+    shown = capsys.readouterr().out
+    assert "judge\tdegraded, local-2, 3 waiting, 1 done, 1 given up" in shown
+    assert f"Not judged: {A} in session s-1 of codex after 5 attempts: ValueError" in shown
 
 
 def test_no_review_is_said_beside_the_result(

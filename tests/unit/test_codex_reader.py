@@ -16,8 +16,10 @@ from client_plugins.kit.plugin import LineReading, TranscriptContext
 from sidecar.domain.evidence import (
     MAX_READER_STATE_BYTES,
     EvidenceEvent,
+    MemoryCited,
     RecallCalled,
     RememberCalled,
+    SessionEnded,
     Shown,
     ShownState,
     SliceKind,
@@ -793,6 +795,94 @@ def _mutated(line: bytes, others: Sequence[bytes], choose: random.Random) -> byt
                 begin = choose.randrange(len(other))
                 data[place : place + length] = other[begin : begin + length]
     return bytes(data).replace(b"\n", b" ")
+
+
+# --- citations and the end ---------------------------------------------------------------------------------------
+
+
+def block(*lines: str) -> str:
+    """A citation block as Codex asks its models for it."""
+    entries = "\n".join(lines)
+    return (
+        f"<oai-mem-citation>\n<citation_entries>\n{entries}\n</citation_entries>\n"
+        "<rollout_ids>\n019c6e27-e55b-73d1-87d8-4e01f1f75043\n</rollout_ids>\n</oai-mem-citation>"
+    )
+
+
+def cited(seen: Seen) -> list[str]:
+    return [event.payload.memory_id for event in seen.events if isinstance(event.payload, MemoryCited)]
+
+
+def test_ids_in_a_citation_block_are_cited_and_the_words_come_without_it(rollout: CodexTranscript) -> None:
+    """In a line's place or its note, each once a turn; Codex's own files name nothing of ours."""
+    lines = (f"{ONE}:1-1|note=[day of deploys]", f"MEMORY.md:3-9|note=[as {TWO} says, and {ONE}]")
+    rollout.message("assistant", f"On Tuesday.\n\n{block(*lines)}")
+    seen = read(rollout)
+    assert cited(seen) == [ONE, TWO]
+    assert seen.texts[-1] == (SliceKind.AGENT_TEXT, "On Tuesday.")
+    assert seen.unrecognised == []
+
+
+@pytest.mark.parametrize("kind", ["item_completed", "agent_message"])
+@pytest.mark.parametrize("name", ["memory_citation", "memoryCitation"])
+def test_event_about_an_answer_says_the_same_once(rollout: CodexTranscript, kind: str, name: str) -> None:
+    """Before or behind the words, under either spelling; without the words, it is enough."""
+    entry: Json = {"path": f"notes/{ONE}.md", "line_start": 1, "line_end": 2, "note": f"and {TWO}"}
+    citation: Json = {name: {"entries": [entry], "rollout_ids": [THREE]}}
+    fields = {"item": {"type": "AgentMessage", **citation}} if kind == "item_completed" else citation
+    rollout.event(kind, **fields)
+    assert cited(read(rollout)) == [ONE, TWO]
+    rollout.message("assistant", f"So be it. {block(f'{TWO}:1-1|note=[x]', f'{ONE}:1-1|note=[x]')}")
+    rollout.event(kind, **fields)
+    assert cited(read(rollout)) == [ONE, TWO]
+    rollout.begin_turn("Again?")
+    rollout.event(kind, **fields)
+    assert cited(read(rollout)) == [ONE, TWO, ONE, TWO]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected", "left"),
+    [
+        (f"I used {ONE}.", [], f"I used {ONE}."),
+        (f"a<oai-mem-citation>{ONE}", [ONE], "a"),
+        (f"a{block(ONE)} b{block(TWO)} c", [ONE, TWO], "a b c"),
+        (f"a</oai-mem-citation>{ONE}", [], f"a</oai-mem-citation>{ONE}"),
+        ("a" + block("MEMORY.md:1-2|note=[x]"), [], "a"),
+    ],
+)
+def test_only_what_stands_in_a_block_is_cited(
+    rollout: CodexTranscript, said: str, expected: list[str], left: str
+) -> None:
+    """An id in the words of an answer is for the judge; a block without an end goes to the end."""
+    rollout.message("assistant", said)
+    seen = read(rollout)
+    assert (cited(seen), seen.texts[-1][1]) == (expected, left)
+
+
+def test_nobody_but_the_agent_cites(rollout: CodexTranscript) -> None:
+    """A block that the user pastes, or that a tool returns, is none; and there is an end to how many it names."""
+    rollout.message("user", block(ONE))
+    rollout.direct_recall(TWO)
+    assert cited(read(rollout)) == []
+    rollout.message("assistant", block(*(sample_memory_id(number) for number in range(100, 300))))
+    assert len(cited(read(rollout))) == 50
+
+
+def test_program_that_takes_one_prompt_ends_its_session_with_the_turn() -> None:
+    """`codex exec` does; in a terminal the turn's end says nothing, nor does a sub-agent's."""
+
+    def ends(**head: object) -> list[SessionEnded]:
+        transcript = CodexTranscript()
+        transcript.head(**head)
+        for _ in range(2):
+            transcript.begin_turn("When?")
+            transcript.end_turn()
+            transcript.end_turn()
+        return [event.payload for event in read(transcript).events if isinstance(event.payload, SessionEnded)]
+
+    assert len(ends()) == 2
+    assert ends(originator="codex-tui") == []
+    assert ends(session_id=OTHER_THREAD) == []
 
 
 def _check_mutations(count: int, *, seed: int) -> None:

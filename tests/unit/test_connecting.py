@@ -357,6 +357,96 @@ def test_file_that_never_rests_is_left_and_all_is_undone(desk: Desk, monkeypatch
     assert list(desk.home.rglob(".*.????????")) == []
 
 
+def test_disconnecting_that_fails_half_way_leaves_everything_connected(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that never rests: the one that was changed before is connected again, and so remembered exactly."""
+    desk.write(*FILES["claude-code"])
+    settings = desk.write(".claude/settings.json", "{}")
+    untouched = desk.snapshot()
+    desk.connect("claude-code")
+    before, connected = desk.snapshot(), settings.read_text()
+    real = ConfigFile._check_unchanged
+
+    def meddle(file: ConfigFile) -> None:
+        if file.path == settings:
+            settings.write_text(settings.read_text() + "\n")
+        real(file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ConfigFile, "_check_unchanged", meddle)
+        with pytest.raises(ClientConfigChangedError, match=r"settings\.json"):
+            desk.disconnect("claude-code")
+    assert desk.snapshot() == before | {".claude/settings.json": f"{connected}\n\n\n".encode()}
+    settings.write_text(connected)
+    desk.disconnect("claude-code")
+    assert desk.snapshot() == untouched
+
+
+def test_deleted_file_comes_back_with_its_link_and_mode(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deleting comes last; should that fail in between, what went is as it was."""
+    desk.connect("claude-code")
+    settings = desk.home / ".claude" / "settings.json"
+    real_file = desk.home / "dotfiles" / "settings.json"
+    real_file.parent.mkdir()
+    settings.rename(real_file)
+    settings.symlink_to(real_file)
+    real_file.chmod(0o640)
+    before = desk.snapshot()
+    remove, order = ConfigFile.remove, []
+
+    def fail_behind(file: ConfigFile, *, is_link_kept: bool = False) -> None:
+        order.append(file.path)
+        if len(order) % 2 == 0:
+            raise ClientConfigChangedError(str(file.path))
+        remove(file, is_link_kept=is_link_kept)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ConfigFile, "remove", fail_behind)
+        with pytest.raises(ClientConfigChangedError):
+            desk.disconnect("claude-code")
+    assert len(order) == 6
+    assert desk.snapshot() == before
+    assert (settings.is_symlink(), stat.S_IMODE(real_file.stat().st_mode)) == (True, 0o640)
+
+
+def test_link_to_a_file_of_ours_goes_with_it(desk: Desk) -> None:
+    """The user moved what we made into a repository since; a link that leads nowhere would be left behind."""
+    desk.connect("claude-code")
+    path = desk.home / ".claude.json"
+    hidden = desk.home / "dotfiles" / "one" / "claude.json"
+    hidden.parent.mkdir(parents=True)
+    path.rename(hidden)
+    between = desk.home / "dotfiles" / "claude.json"
+    between.symlink_to(Path("one") / "claude.json")
+    path.symlink_to(Path("dotfiles") / "claude.json")
+    desk.disconnect("claude-code")
+    assert not any(os.path.lexists(each) for each in (path, between, hidden))
+    assert hidden.parent.is_dir()
+
+
+def test_link_that_led_nowhere_before_leads_nowhere_again(desk: Desk) -> None:
+    """It is the user's, made before the file that it is for; folders made for that go too."""
+    link = desk.home / ".claude.json"
+    link.symlink_to(Path("dotfiles") / "claude.json")
+    desk.connect("claude-code")
+    assert "memory" in json.loads((desk.home / "dotfiles" / "claude.json").read_text())["mcpServers"]
+    desk.disconnect("claude-code")
+    assert (link.is_symlink(), link.exists()) == (True, False)
+    assert not (desk.home / "dotfiles").exists()
+
+
+def test_linked_folder_of_a_client_stays_a_link(desk: Desk) -> None:
+    """Only a link in the place of a file may go with it."""
+    (desk.home / "dotfiles" / "claude").mkdir(parents=True)
+    (desk.home / ".claude").symlink_to(Path("dotfiles") / "claude")
+    before = desk.snapshot()
+    desk.connect("claude-code")
+    assert (desk.home / "dotfiles" / "claude" / "settings.json").is_file()
+    desk.disconnect("claude-code")
+    assert (desk.snapshot(), (desk.home / ".claude").is_symlink()) == (before, True)
+
+
 def test_plan_touches_nothing(desk: Desk) -> None:
     """A dry run reads, and makes no folder either, not even in the data folder."""
     desk.write(*FILES["cursor"])

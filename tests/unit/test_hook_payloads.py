@@ -20,6 +20,7 @@ from client_plugins.hooks.wishes import (
     HookClient,
     OwnToolAnswered,
     ReadTranscript,
+    SessionEnded,
     Wish,
 )
 from client_plugins.kit.recognition import is_remembering_tool, recalling_tool
@@ -186,6 +187,29 @@ def test_a_sub_agents_transcript_is_read_too(name: str) -> None:
     assert paths == [payload["agent_transcript_path"], payload["transcript_path"]]
     same = {**payload, "agent_transcript_path": payload["transcript_path"]}
     assert len(_wishes(CLIENTS[name], same)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "event", "ended"),
+    [
+        ("claude-code", "SessionEnd", ["claude-code"]),
+        ("codex", "SessionEnd", ["codex"]),
+        ("cursor", "sessionEnd", ["cursor", "cursor-hooks"]),
+        ("claude-code", "Stop", []),
+        ("codex", "SubagentStop", []),
+        ("cursor", "stop", []),
+    ],
+)
+def test_only_the_end_of_a_session_says_that_it_ended(name: str, event: str, ended: list[str]) -> None:
+    """After its transcript was asked for, and under every name that it has evidence under; never without an id."""
+    hook = CLIENTS[name].read(MAKERS[name](event))
+    assert hook is not None
+    told = [call for call in calls.report(hook.session, hook.wishes) if call.method != "RequestReading"]
+    assert [call.method for call in told] == ["EndSession"] * len(ended)
+    assert [call.request for call in told] == [{"client": client, "session": hook.session.session} for client in ended]
+    nameless = CLIENTS[name].read({**MAKERS[name](event), "session_id": "", "conversation_id": ""})
+    assert nameless is not None
+    assert not any(isinstance(wish, SessionEnded) for wish in nameless.wishes)
 
 
 # --- Cursor --------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from sidecar.domain.replay import (
     RecordedRecall,
     ReplayOutcome,
     ReplayReport,
+    UseHistory,
     evidence_at,
     is_held_out,
     is_in_holdout,
@@ -46,7 +47,7 @@ def recalled(session: str, *, used: str = GOOD, delivered: int = 1, is_unreinfor
 
 def run(recalls: list[RecordedRecall], *events: UsageEvent, proposed: Constants = IN_USE) -> ReplayReport:
     generator = random.Random(1)
-    said = {GOOD: [event for event in events if event.memory_id == GOOD]}
+    said = {GOOD: UseHistory(tuple(event for event in events if event.memory_id == GOOD))}
     return replay(
         recalls,
         said,
@@ -88,7 +89,35 @@ def test_evidence_is_that_of_the_time_without_the_session_itself() -> None:
         replace(USED_ELSEWHERE, session="later", at=NOW + timedelta(days=1)),
         replace(USED_ELSEWHERE, session="forgotten", at=NOW - timedelta(days=91)),
     ]
-    assert evidence_at(recall, GOOD, events) == Evidence(useful=1)
+    assert evidence_at(recall, GOOD, UseHistory(tuple(events))) == Evidence(useful=1)
+
+
+def test_verdict_given_after_the_recall_was_not_known_then() -> None:
+    """Its event is dated by when the memory was shown; the judge spoke later, and only then could it help."""
+    judged = replace(USED_ELSEWHERE, source=UsageSource.JUDGE, weight=0.9)
+    late = replace(judged, known_at=NOW + timedelta(minutes=1))
+    assert evidence_at(recalled("now"), GOOD, UseHistory((late,))) == Evidence()
+    in_time = replace(judged, known_at=NOW - timedelta(minutes=1))
+    assert evidence_at(recalled("now"), GOOD, UseHistory((in_time,))) == Evidence(useful=0.9)
+
+
+def test_dispute_settled_for_a_memory_clears_it_from_then_on_only() -> None:
+    """A recall before that ranked with what was held against it, one after that without."""
+    blamed = replace(USED_ELSEWHERE, source=UsageSource.CHALLENGE, valence=Valence.MISLED)
+    before, after = NOW - timedelta(hours=1), NOW + timedelta(hours=1)
+    assert evidence_at(recalled("now"), GOOD, UseHistory((blamed,), cleared_at=(after,))) == Evidence(misled=1)
+    assert evidence_at(recalled("now"), GOOD, UseHistory((blamed,), cleared_at=(before, after))) == Evidence()
+
+
+def test_late_verdicts_cannot_make_a_change_better() -> None:
+    """They were all given after the last recall, so that reinforcement had nothing to go by."""
+    events = [
+        replace(USED_ELSEWHERE, session=f"earlier-{n}", source=UsageSource.JUDGE, known_at=NOW + timedelta(days=1))
+        for n in range(3)
+    ]
+    report = run([recalled(name) for name in sessions(LEAST_SESSIONS)], *events)
+    assert report.outcome is ReplayOutcome.NO_DIFFERENCE
+    assert report.held_out.reciprocal_rank.proposed == 0.5
 
 
 def test_reinforcement_that_helps_is_found_better() -> None:

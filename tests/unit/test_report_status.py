@@ -7,12 +7,15 @@ import pytest
 
 from sidecar.adapters.brute_force import BruteForceVectorIndex
 from sidecar.adapters.in_memory.memory_store import InMemoryStore
+from sidecar.domain.evidence import RecallCalled, Shown, ShownState, ToolAnswered
+from sidecar.domain.judge_jobs import DueRule
 from sidecar.errors import EmbedderUnavailableError
 from sidecar.ports import Embedder
 from sidecar.use_cases.browse import Browse
+from sidecar.use_cases.judge_queue import JudgeQueue, JudgeStatus
 from sidecar.use_cases.report_status import ChildStatus, ReportStatus, Status
 from sidecar.use_cases.semantic_index import SemanticIndex, SemanticState
-from tests.store_builders import OWNER, SetClock, new_memory
+from tests.store_builders import OWNER, SetClock, batch, event, new_memory
 
 
 def broken() -> Embedder:
@@ -67,3 +70,37 @@ def test_reason_passed_on_is_not_introduced_again(times: int) -> None:
     for _ in range(times):
         message = EmbedderUnavailableError(message).message
     assert message == "the embedding model cannot be used: no model is installed"
+
+
+async def test_verdicts_that_were_given_up_are_a_problem_with_a_remedy() -> None:
+    """Use is not counted there, and nobody would know."""
+    clock = SetClock()
+    store = InMemoryStore(clock=clock)
+    memory_id = (await store.add(new_memory("a text"))).memory_id
+    shown = Shown(ShownState.IDS, (memory_id,))
+    events = (event(RecallCalled("c", "recall")), event(ToolAnswered("c", shown, "")))
+    await store.apply_batch(OWNER, batch(*events), at=clock.now())
+    clock.advance(timedelta(hours=1))
+    (job,) = await store.claim_judge_jobs(DueRule(timedelta(), timedelta(minutes=1)), now=clock.now(), limit=1)
+    await store.fail_judge_job(job, reason="ValueError", next_try_at=None)
+    semantic = SemanticIndex(
+        store=store, load_embedder=None, new_index=BruteForceVectorIndex, snapshots=None, cache_size=8
+    )
+    report = ReportStatus(
+        store=store,
+        browse=Browse(store=store, evidence=store),
+        semantic=semantic,
+        watcher=lambda: ChildStatus("off"),
+        counters=dict,
+        clock=clock,
+        judge=JudgeQueue(store=store, status=lambda: JudgeStatus("local-2")).run,
+    )
+    status = await report.run(OWNER)
+    assert [problem for problem in status.problems if "judge" in problem] == [
+        "1 verdict was given up, so that use is not counted there; `sidecar judge --retry` tries again"
+    ]
+    assert (status.judge.status.name, status.judge.counts.parked, status.judge.parked[0].reason) == (
+        "local-2",
+        1,
+        "ValueError",
+    )

@@ -25,6 +25,7 @@ USEFUL = UsageEvent(
 )
 WEIGHTS = {UsageSource.JUDGE: 0.8}
 POLARITIES = (Valence.USEFUL, Valence.MISLED)
+PROOF = (UsageSource.IN_BAND, UsageSource.CITATION, UsageSource.CHALLENGE)
 STATEMENTS = tuple(itertools.product(UsageSource, POLARITIES))
 
 
@@ -62,6 +63,12 @@ TRUTH: dict[tuple[str, ...], tuple[float, float]] = {
     ("in_band+",): (1, 0),
     ("in_band+", "judge+"): (1, 0),
     ("in_band+", "judge-"): (1, 0),
+    ("citation+",): (1, 0),
+    ("citation+", "in_band+"): (1, 0),
+    ("citation+", "judge+"): (1, 0),
+    ("citation+", "judge-"): (1, 0),
+    ("challenge-", "citation+", "judge-"): (1, 1),
+    ("citation+", "outcome+"): (1, 0),
     ("challenge-",): (0, 1),
     ("challenge-", "judge-"): (0, 1),
     ("challenge-", "judge+"): (0, 1),
@@ -79,18 +86,18 @@ TRUTH: dict[tuple[str, ...], tuple[float, float]] = {
 
 @pytest.mark.parametrize("spoken", TRUTH, ids=lambda spoken: " ".join(spoken) or "nothing")
 def test_truth_table_of_what_can_occur(spoken: tuple[str, ...]) -> None:
-    """A challenge and an in-band proof silence the judge altogether, an outcome only where they agree."""
+    """A challenge and a proof of use silence the judge altogether, an outcome only where they agree."""
     polarity = {"+": Valence.USEFUL, "-": Valence.MISLED}
     events = [said(UsageSource(name[:-1]), polarity[name[-1]]) for name in spoken]
     assert weighed(events) == Evidence(*TRUTH[spoken])
 
 
 def test_truth_table_of_every_combination() -> None:
-    """All 256 of four sources and two polarities, in either order, each said three times over."""
+    """All 1,024 of five sources and two polarities, in either order, each said three times over."""
     for chosen in itertools.product((False, True), repeat=len(STATEMENTS)):
         spoken = [statement for statement, is_said in zip(STATEMENTS, chosen, strict=True) if is_said]
         events = [said(source, valence) for source, valence in spoken] * 3
-        is_proven = any(source in (UsageSource.IN_BAND, UsageSource.CHALLENGE) for source, _ in spoken)
+        is_proven = any(source in PROOF for source, _ in spoken)
         expected = []
         for valence in POLARITIES:
             sources = {source for source, polarity in spoken if polarity is valence}

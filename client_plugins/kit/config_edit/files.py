@@ -33,12 +33,14 @@ class ConfigFile:
         target: What it is when all links are followed.
         content: None if there is no file.
         found: What the system says of it, None if there is no file.
+        links: The links that lead from `path` to `target`, in this order, each with what is in it.
     """
 
     path: Path
     target: Path
     content: bytes | None
     found: os.stat_result | None
+    links: tuple[tuple[Path, str], ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -50,13 +52,14 @@ class ConfigFile:
             StorageError: The disk refuses.
         """
         target = Path(os.path.realpath(path))
+        links = _links_from(path)
         try:
             found = target.stat()
             if not stat.S_ISREG(found.st_mode):
                 raise ClientConfigMalformedError(str(path), "it is not a regular file")
-            return cls(path, target, target.read_bytes(), found)
+            return cls(path, target, target.read_bytes(), found, links)
         except FileNotFoundError:
-            return cls(path, target, None, None)
+            return cls(path, target, None, None, links)
         except PermissionError as error:
             raise ClientConfigReadOnlyError(str(path)) from error
         except OSError as error:
@@ -125,18 +128,43 @@ class ConfigFile:
             raise _storage_error(self.path, error) from error
         return made
 
-    def remove(self) -> None:
-        """Delete the file, and a link to it too.
+    def remove(self, *, is_link_kept: bool = False) -> None:
+        """Delete the file, and the links that lead to it, which would lead nowhere.
+
+        Args:
+            is_link_kept: Leave them: they led nowhere before, too.
 
         Raises:
             ClientConfigChangedError: It is not as it was read any more.
             ClientConfigReadOnlyError: It must not be written.
+            StorageError: The disk refuses.
         """
         self._check_unchanged()
         try:
             self.target.unlink(missing_ok=True)
+            for link, aim in () if is_link_kept else self.links:
+                if link.is_symlink() and str(link.readlink()) == aim:
+                    link.unlink()
         except PermissionError as error:
             raise ClientConfigReadOnlyError(str(self.path)) from error
+        except OSError as error:
+            raise _storage_error(self.path, error) from error
+
+    def restore_links(self) -> None:
+        """Make those links again that are gone since the file was read; what took the place of one stays.
+
+        Raises:
+            ClientConfigReadOnlyError: It must not be written.
+            StorageError: The disk refuses.
+        """
+        try:
+            for link, aim in self.links:
+                if not os.path.lexists(link):
+                    link.symlink_to(aim)
+        except PermissionError as error:
+            raise ClientConfigReadOnlyError(str(self.path)) from error
+        except OSError as error:
+            raise _storage_error(self.path, error) from error
 
     def _write_fresh(self, fresh: Path, content: bytes, mode: int) -> None:
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
@@ -157,6 +185,16 @@ class ConfigFile:
             now = None
         if now != self.content:
             raise ClientConfigChangedError(str(self.path))
+
+
+def _links_from(path: Path) -> tuple[tuple[Path, str], ...]:
+    """Return the links in the place of the file itself; folders on the way to it may be links as well, and stay."""
+    links: list[tuple[Path, str]] = []
+    while path.is_symlink() and all(path != link for link, _ in links):
+        aim = path.readlink()
+        links.append((path, str(aim)))
+        path = path.parent / aim
+    return tuple(links)
 
 
 def remove_empty_folders(folders: list[Path]) -> None:

@@ -33,6 +33,7 @@ class FileRecord:
         is_exact: Whether the backup has nothing of ours in it, so that putting it back undoes everything.
         created: See `Edited.created`.
         folders: Those that were made for it, outermost first.
+        was_link: Whether a link was in its place before all we did, though it may have led nowhere.
     """
 
     backup: str
@@ -40,6 +41,7 @@ class FileRecord:
     is_exact: bool
     created: tuple[tuple[str, ...], ...] = ()
     folders: tuple[str, ...] = ()
+    was_link: bool = False
 
     @classmethod
     def parse(cls, value: Mapping[str, object]) -> Self:
@@ -53,6 +55,8 @@ class FileRecord:
             is_exact=value["is_exact"] is True,
             created=tuple(tuple(map(str, path)) for path in created),
             folders=tuple(map(str, folders)),
+            # Records of earlier versions do not say.
+            was_link=value.get("was_link") is True,
         )
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from sidecar.adapters.in_memory.forgetting import REQUEST_KEY_LIFE
 from sidecar.adapters.in_memory.tables import KeptRecall, Tables
+from sidecar.domain.context import ContextKind
 from sidecar.domain.evidence import Channel
 from sidecar.domain.replay import RecordedCandidate
 from sidecar.domain.store_values import RecallRecord, RequestKey
@@ -22,10 +23,15 @@ class InMemoryDeliveries:
         """See `MemoryStore.record_recall`."""
         _record(self._tables, record)
 
+    async def was_briefed(self, owner: str, client: str, session: str, kind: ContextKind) -> bool:
+        """See `MemoryStore.was_briefed`."""
+        return _was_briefed(self._tables, (owner, client, session, kind))
+
     async def claim_briefing(self, record: RecallRecord) -> str:
         """See `MemoryStore.claim_briefing`."""
         is_repeated = record.request and _kept_id(self._tables, record.owner, record.request, now=record.at)
-        if not is_repeated and _was_briefed(self._tables, record):
+        asked = (record.owner, record.client, record.session, record.context_kind)
+        if not is_repeated and _was_briefed(self._tables, asked):
             return ""
         return _record(self._tables, record)
 
@@ -82,8 +88,7 @@ def _deliver(tables: Tables, record: RecallRecord, memory_id: str) -> bool:
     return True
 
 
-def _was_briefed(tables: Tables, record: RecallRecord) -> bool:
-    asked = (record.owner, record.client, record.session, record.context_kind)
+def _was_briefed(tables: Tables, asked: tuple[str, str, str, ContextKind | None]) -> bool:
     return any(
         known.channel is Channel.BRIEFING
         and (known.owner, known.client, known.session, known.context_kind) == asked

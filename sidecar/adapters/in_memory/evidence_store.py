@@ -97,6 +97,10 @@ class InMemoryEvidence:
         ]
         return summarise_coverage(calls, [one for name in names for one in await self.cursors(owner, name)])
 
+    async def end_session(self, owner: str, client: str, session: str, *, at: datetime) -> bool:
+        """See `EvidenceStore.end_session`."""
+        return self._tables.end_session(owner, client, session, at=at)
+
     async def usage_events(self, owner: str, memory_id: str) -> list[UsageEvent]:
         """See `EvidenceStore.usage_events`."""
         found = [

@@ -134,6 +134,7 @@ def _uses(tables: Tables, owner: str) -> Iterator[UseRecord]:
                 recall_id=event.recall_id,
                 is_weak=event.is_weak,
                 occasion=entry.occasion,
+                known_at=event.known_at,
             )
 
 

@@ -112,6 +112,7 @@ def _purge(tables: Tables, memory: Memory, *, now: datetime) -> list[CatalogRow]
     tables.claims = {
         place: claim for place, claim in tables.claims.items() if memory.id not in (claim.source_id, claim.target_id)
     }
+    tables.citations = {place: one for place, one in tables.citations.items() if one.memory_id != memory.id}
     tables.judge_jobs = {key: job for key, job in tables.judge_jobs.items() if key.memory_id != memory.id}
     tables.verdicts = {key: stored for key, stored in tables.verdicts.items() if key.memory_id != memory.id}
     give_credit_back(InMemoryLedgerRows(tables, memory.owner), memory.id, at=now)

@@ -1,16 +1,18 @@
 """The insights store in plain collections."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 
 from sidecar.adapters.in_memory.tables import Tables
+from sidecar.domain.disputes import Resolution
 from sidecar.domain.evidence import BRIEFING_TOOL, Channel, ShownState, UsageEvent, UsageSource, Valence
 from sidecar.domain.judge_jobs import StoredVerdict
 from sidecar.domain.ledger import CallKind
 from sidecar.domain.metrics import ClientCounts, MetricCounts, SeriesName, Window
-from sidecar.domain.replay import RecordedRecall
+from sidecar.domain.replay import RecordedRecall, UseHistory
 from sidecar.domain.store_values import RecallRecord
+from sidecar.domain.weighing import OVERRULING
 
 _Use = tuple[str, str, str]
 """Client, session, memory id."""
@@ -53,7 +55,7 @@ class InMemoryInsights:
 
     async def recorded_recalls(
         self, owner: str, window: Window
-    ) -> tuple[list[RecordedRecall], Mapping[str, Sequence[UsageEvent]]]:
+    ) -> tuple[list[RecordedRecall], Mapping[str, UseHistory]]:
         """See `InsightsStore.recorded_recalls`."""
         used = self._counted_uses(owner)
         records = [r for r in self._tables.recalls.values() if r.owner == owner and _is_in(window, r.at)]
@@ -80,10 +82,14 @@ class InMemoryInsights:
         votes = [*self._events(owner, Valence.USEFUL), *self._events(owner, Valence.MISLED)]
         votes.sort(key=lambda event: event.at)
         found = {
-            memory_id: [event for event in votes if memory_id in (event.memory_id, event.credited_id)]
+            memory_id: tuple(event for event in votes if memory_id in (event.memory_id, event.credited_id))
             for memory_id in memory_ids
         }
-        return recalls, {memory_id: events for memory_id, events in found.items() if events}
+        return recalls, {
+            memory_id: UseHistory(events, self._clearings(owner, memory_id))
+            for memory_id, events in found.items()
+            if events
+        }
 
     async def prune_recorded_recalls(self, *, before: datetime, most: int) -> int:
         """See `InsightsStore.prune_recorded_recalls`."""
@@ -105,14 +111,20 @@ class InMemoryInsights:
             entry.event for entry in self._tables.usage if entry.event.owner == owner and entry.event.valence is valence
         ]
 
+    def _clearings(self, owner: str, memory_id: str) -> tuple[datetime, ...]:
+        kept = [
+            dispute.resolved_at
+            for dispute_owner, dispute in self._tables.disputes.values()
+            if (dispute_owner, dispute.memory_id, dispute.resolution) == (owner, memory_id, Resolution.KEEP)
+        ]
+        return tuple(sorted(moment for moment in kept if moment is not None))
+
     def _counted_uses(self, owner: str) -> list[UsageEvent]:
         """Return the uses that count: a judge's opinion does not where its session has proof."""
         proven = {
             _use(entry.event)
             for entry in self._tables.usage
-            if entry.event.owner == owner
-            and entry.event.session
-            and entry.event.source in (UsageSource.IN_BAND, UsageSource.CHALLENGE)
+            if entry.event.owner == owner and entry.event.session and entry.event.source in OVERRULING
         }
         return [
             event

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sidecar.adapters.in_memory.ledger_rows import InMemoryLedgerRows
 from sidecar.adapters.in_memory.tables import JudgeEntry, Tables, ThreadEntry
-from sidecar.domain.confirmation import recompute
+from sidecar.domain.confirmation import CLOCK_SKEW, recompute
 from sidecar.domain.judge_jobs import (
     MAX_OTHERS,
     WAITING_LIFE,
@@ -154,7 +154,11 @@ class InMemoryJudging:
         if any(moment is not None and moment > now for moment in (entry.next_try_at, entry.leased_until)):
             return False
         threads = self._threads_of(key)
-        return all(thread.read_at <= now - rule.idle for thread in threads) or any(
+        has_ended = bool(threads) and max(thread.ended_at for thread in threads) >= (
+            max(thread.last_seen_at for thread in threads) - CLOCK_SKEW
+        )
+        idle = min(rule.idle, rule.ended_idle) if has_ended else rule.idle
+        return all(thread.read_at <= now - idle for thread in threads) or any(
             thread.gathered_bytes > JOB_BYTES for thread in threads
         )
 

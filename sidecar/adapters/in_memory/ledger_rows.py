@@ -6,7 +6,7 @@ from datetime import datetime
 from operator import itemgetter
 
 from sidecar.adapters.in_memory.tables import JudgeEntry, Tables, ThreadEntry, UsageEntry
-from sidecar.domain.confirmation import Claim
+from sidecar.domain.confirmation import Citation, Claim
 from sidecar.domain.disputes import Resolution
 from sidecar.domain.evidence import DELIVERED, SessionThread, UsageEvent, UsageSource
 from sidecar.domain.judge_jobs import JobKey, JobState
@@ -61,6 +61,16 @@ class InMemoryLedgerRows:
         asked = (client, session, target_id)
         return [claim for claim in self._own_claims() if (claim.client, claim.session, claim.target_id) == asked]
 
+    def save_citation(self, citation: Citation) -> None:
+        """See `ConfirmationRows.save_citation`."""
+        known = self.citation(citation.client, citation.session, citation.memory_id)
+        place = (self._owner, citation.client, citation.session, citation.memory_id)
+        self._tables.citations[place] = max(known or citation, citation, key=lambda one: one.at)
+
+    def citation(self, client: str, session: str, memory_id: str) -> Citation | None:
+        """See `ConfirmationRows.citation`."""
+        return self._tables.citations.get((self._owner, client, session, memory_id))
+
     def add_use(self, event: UsageEvent, *, occasion: str) -> bool:
         """See `ConfirmationRows.add_use`."""
         return self._tables.add_usage(event, occasion=occasion)
@@ -85,7 +95,7 @@ class InMemoryLedgerRows:
         """See `ConfirmationRows.pass_credit`."""
         for entry in self._same_events(event, occasion):
             before = entry.event.credited_id
-            entry.event = replace(entry.event, credited_id=event.credited_id)
+            entry.event = replace(entry.event, credited_id=event.credited_id, known_at=event.known_at)
             return before
         return ""
 
@@ -168,6 +178,10 @@ class InMemoryLedgerRows:
         """See `LedgerRows.thread_by_id`."""
         entry = self._tables.threads[thread_id]
         return Thread(entry.id, entry.thread.client, entry.thread.session, bool(entry.shown), entry.gathered_bytes)
+
+    def note_end(self, thread: Thread, *, at: datetime) -> None:
+        """See `LedgerRows.note_end`."""
+        self._tables.end_session(self._owner, thread.client, thread.session, at=at)
 
     def call(self, client: str, call_id: str) -> Call | None:
         """See `LedgerRows.call`."""

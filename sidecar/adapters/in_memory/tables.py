@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from sidecar.domain.confirmation import Claim
+from sidecar.domain.confirmation import Citation, Claim
 from sidecar.domain.disputes import Dispute
 from sidecar.domain.edges import EdgeOrigin
 from sidecar.domain.evidence import DELIVERED, SessionThread, TranscriptCursor, UsageEvent
@@ -72,6 +72,8 @@ class ThreadEntry:
     gathered_bytes: int = 0
     read_at: datetime = _NEVER
     """When anything of it was read last, by our own clock."""
+    ended_at: datetime = _NEVER
+    """When the client said last that its session ends, by the client's clock."""
     slices: list[tuple[int, Slice]] = field(default_factory=list)
     shown: dict[tuple[str, str], tuple[datetime, int]] = field(default_factory=dict)
     """(memory id, call id) to when it was shown and the number of the last slice before."""
@@ -130,6 +132,8 @@ class Tables:
     usage: list[UsageEntry] = field(default_factory=list)
     claims: dict[tuple[str, str, str, Relation], Claim] = field(default_factory=dict)
     """(owner, remember id, target id, relation) to the claim."""
+    citations: dict[tuple[str, str, str, str], Citation] = field(default_factory=dict)
+    """(owner, client, session, memory id) to the citation."""
     multipliers: dict[tuple[str, str], float] = field(default_factory=dict)
     seen_events: set[bytes] = field(default_factory=set)
     threads: dict[int, ThreadEntry] = field(default_factory=dict)
@@ -205,6 +209,17 @@ class Tables:
             and entry.event.memory_id == memory_id
             and entry.event.valence in DELIVERED.values()
         ]
+
+    def end_session(self, owner: str, client: str, session: str, *, at: datetime) -> bool:
+        """Note that a session ended; tell whether it is known."""
+        threads = [
+            entry
+            for entry in self.threads.values()
+            if (entry.owner, entry.thread.client, entry.thread.session) == (owner, client, session)
+        ]
+        for entry in threads:
+            entry.ended_at = max(entry.ended_at, at)
+        return bool(threads)
 
     def note_lost_text(self, entry: ThreadEntry) -> None:
         """Note that texts of a thread went before its session was over: a new verdict cannot know of them."""

@@ -98,11 +98,17 @@ def _deliver(connection: apsw.Connection, record: RecallRecord, memory_id: str) 
     return True
 
 
-def _was_briefed(connection: apsw.Connection, record: RecallRecord) -> bool:
+def was_briefed(connection: apsw.Connection, *, owner: str, client: str, session: str, kind: str) -> bool:
+    """See `MemoryStore.was_briefed`."""
     found = fetch_value(
         connection,
         "SELECT EXISTS (SELECT 1 FROM recalls WHERE channel = 'briefing' AND owner = ? AND client = ? AND session = ? "
         "AND context_kind = ? AND memory_count > 0)",
-        (record.owner, record.client, record.session, record.context_kind or ""),
+        (owner, client, session, kind),
     )
     return bool(found)
+
+
+def _was_briefed(connection: apsw.Connection, record: RecallRecord) -> bool:
+    kind = record.context_kind or ""
+    return was_briefed(connection, owner=record.owner, client=record.client, session=record.session, kind=kind)

@@ -59,6 +59,15 @@ def forget_idle_slices(transaction: Transaction, *, now: datetime) -> bool:
     return bool(transaction.connection.changes())
 
 
+def end_session(connection: apsw.Connection, owner: str, client: str, session: str, *, at: datetime) -> bool:
+    """See `EvidenceStore.end_session`."""
+    connection.execute(
+        "UPDATE evidence_sessions SET ended_at = max(ended_at, ?) WHERE owner = ? AND client = ? AND session = ?",
+        (to_us(at), owner, client, session),
+    )
+    return bool(connection.changes())
+
+
 def _save_cursor(connection: apsw.Connection, owner: str, cursor: TranscriptCursor) -> None:
     row = fetch_one(
         connection,
@@ -147,6 +156,10 @@ class SqliteLedgerRows(SqliteConfirmationRows):
         )
         assert row is not None, "a call names a thread that the foreign key should have kept"
         return Thread(row[0], row[1], row[2], bool(row[3]), row[4])
+
+    def note_end(self, thread: Thread, *, at: datetime) -> None:
+        """See `LedgerRows.note_end`."""
+        end_session(self._connection, self._owner, thread.client, thread.session, at=at)
 
     def call(self, client: str, call_id: str) -> Call | None:
         """See `LedgerRows.call`."""

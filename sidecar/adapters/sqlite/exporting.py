@@ -197,6 +197,7 @@ def _use(row: Row) -> UseRecord:
         recall_id=row[8],
         is_weak=bool(row[9]),
         occasion=row[10],
+        known_at=_optional_time(row[11]),
     )
 
 
@@ -276,7 +277,7 @@ SECTIONS: Final = (
         "u.owner",
         "u.id",
         "u.memory_id, u.credited_id, u.source, u.valence, u.weight, u.client, u.session, u.at, u.recall_id, "
-        "u.is_weak, u.occasion",
+        "u.is_weak, u.occasion, u.known_at",
         _use,
     ),
     Section(

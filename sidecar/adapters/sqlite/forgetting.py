@@ -106,6 +106,7 @@ class ForgetMemories:
         connection.execute(
             "DELETE FROM claims WHERE owner = ?1 AND (source_id = ?2 OR target_id = ?2)", (self.owner, memory.id)
         )
+        connection.execute("DELETE FROM citations WHERE owner = ? AND memory_id = ?", (self.owner, memory.id))
         # Vectors, jobs, edges and the multiplier go with the row.
         connection.execute("DELETE FROM memories WHERE key = ?", (memory.key,))
         give_credit_back(SqliteConfirmationRows(connection, self.owner), memory.id, at=self.now)

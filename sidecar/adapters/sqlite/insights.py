@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final
 
 import apsw
@@ -11,9 +11,9 @@ import apsw
 from sidecar.adapters.sqlite import recorded_recalls, usage
 from sidecar.adapters.sqlite.connection import fetch_all, fetch_value
 from sidecar.adapters.sqlite.values import from_us, to_us
-from sidecar.domain.evidence import UsageEvent
+from sidecar.domain.disputes import Resolution
 from sidecar.domain.metrics import ClientCounts, MetricCounts, SeriesName, Window
-from sidecar.domain.replay import RecordedRecall
+from sidecar.domain.replay import RecordedRecall, UseHistory
 
 _EPOCH: Final = date(1970, 1, 1)
 _IN_WINDOW: Final = "owner = ?1 AND at >= ?2 AND at < ?3"
@@ -84,6 +84,10 @@ _RECORDED: Final = (
     "FROM asked_recalls r JOIN recall_candidates c ON c.recall_id = r.recall_id "
     "WHERE r.owner = ?1 AND r.at >= ?2 AND r.at < ?3 ORDER BY r.at, r.recall_id"
 )
+_CLEARINGS: Final = (
+    "SELECT m.id, d.resolved_at FROM disputes d JOIN memories m ON m.key = d.key "
+    f"WHERE d.owner = ?1 AND d.resolution = '{Resolution.KEEP}' ORDER BY d.resolved_at"
+)
 _RECALLS_IN_TRANSCRIPTS: Final = f"{_IN_WINDOW} AND kind = 'recall'"
 
 
@@ -106,7 +110,7 @@ def metric_counts(connection: apsw.Connection, owner: str, window: Window) -> Me
 
 def recorded(
     connection: apsw.Connection, owner: str, window: Window
-) -> tuple[list[RecordedRecall], dict[str, list[UsageEvent]]]:
+) -> tuple[list[RecordedRecall], dict[str, UseHistory]]:
     """See `InsightsStore.recorded_recalls`."""
     bound = (owner, to_us(window.since), to_us(window.until))
     used: dict[tuple[str, str], set[str]] = {}
@@ -126,7 +130,13 @@ def recorded(
         for row in fetch_all(connection, _RECORDED, bound)
     ]
     memory_ids = {candidate.memory_id for recall in recalls for candidate in recall.candidates}
-    return recalls, usage.votes(connection, owner, sorted(memory_ids))
+    cleared: dict[str, list[datetime]] = {}
+    for memory_id, at in fetch_all(connection, _CLEARINGS, (owner,)):
+        cleared.setdefault(memory_id, []).append(from_us(at))
+    votes = usage.votes(connection, owner, sorted(memory_ids))
+    return recalls, {
+        memory_id: UseHistory(tuple(events), tuple(cleared.get(memory_id, ()))) for memory_id, events in votes.items()
+    }
 
 
 def _by_day(connection: apsw.Connection, sql: str, bound: tuple[str, int, int]) -> Mapping[date, int]:

@@ -1,15 +1,14 @@
 """The insights store on SQLite: each method an operation of the writer, or a read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 
 from sidecar.adapters.sqlite import insights, recorded_recalls
 from sidecar.adapters.sqlite.readers import Readers
 from sidecar.adapters.sqlite.writer import Writer
-from sidecar.domain.evidence import UsageEvent
 from sidecar.domain.metrics import MetricCounts, Window
-from sidecar.domain.replay import RecordedRecall
+from sidecar.domain.replay import RecordedRecall, UseHistory
 
 
 class SqliteInsights:
@@ -24,7 +23,7 @@ class SqliteInsights:
 
     async def recorded_recalls(
         self, owner: str, window: Window
-    ) -> tuple[list[RecordedRecall], Mapping[str, Sequence[UsageEvent]]]:
+    ) -> tuple[list[RecordedRecall], Mapping[str, UseHistory]]:
         """See `InsightsStore.recorded_recalls`."""
         return await self._readers.run(partial(insights.recorded, owner=owner, window=window))
 

@@ -2,7 +2,7 @@
 # ruff: noqa: S608 - only names and place holders of our own are put into statements; values are bound
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import apsw
@@ -12,7 +12,7 @@ from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one
 from sidecar.adapters.sqlite.transaction import Transaction
 from sidecar.adapters.sqlite.usage import SqliteConfirmationRows
 from sidecar.adapters.sqlite.values import from_us, to_us
-from sidecar.domain.confirmation import recompute
+from sidecar.domain.confirmation import CLOCK_SKEW, recompute
 from sidecar.domain.judge_jobs import (
     DueRule,
     JobKey,
@@ -37,6 +37,9 @@ _DUE: Final = (
     "SELECT j.owner, j.client, j.session, j.memory_id, j.revision, j.attempts FROM judge_jobs j "
     "WHERE j.state = 'waiting' AND j.next_try_at <= ?1 AND j.leased_until <= ?1 AND ("
     f"NOT EXISTS (SELECT 1 FROM evidence_sessions e WHERE {_OF_SESSION} AND e.read_at > ?2) "
+    # Or it said that it ended, and all that was seen of it is from before.
+    "OR (SELECT max(e.ended_at) > 0 AND max(e.ended_at) + ?6 >= max(e.last_seen_at) AND max(e.read_at) <= ?5 "
+    f"FROM evidence_sessions e WHERE {_OF_SESSION}) "
     # Beyond this nothing more is kept, so that there is nothing to wait for.
     f"OR EXISTS (SELECT 1 FROM evidence_sessions e WHERE {_OF_SESSION} AND e.gathered_bytes > ?3)) "
     "ORDER BY j.next_try_at, j.id LIMIT ?4"
@@ -193,7 +196,18 @@ def reopen(connection: apsw.Connection, thread: int) -> None:
 
 
 def _due(connection: apsw.Connection, rule: DueRule, *, now: datetime, limit: int) -> list[Row]:
-    return fetch_all(connection, _DUE, (to_us(now), to_us(now - rule.idle), JOB_BYTES, limit))
+    return fetch_all(
+        connection,
+        _DUE,
+        (
+            to_us(now),
+            to_us(now - rule.idle),
+            JOB_BYTES,
+            limit,
+            to_us(now - min(rule.idle, rule.ended_idle)),
+            CLOCK_SKEW // timedelta(microseconds=1),
+        ),
+    )
 
 
 def _save(

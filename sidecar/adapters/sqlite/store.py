@@ -35,6 +35,7 @@ from sidecar.adapters.sqlite.report_store import SqliteReports
 from sidecar.adapters.sqlite.term_statistics import StatisticsLoading
 from sidecar.adapters.sqlite.values import to_us
 from sidecar.adapters.sqlite.writer import Writer
+from sidecar.domain.context import ContextKind
 from sidecar.domain.coverage import ClientCoverage
 from sidecar.domain.evidence import (
     BatchOutcome,
@@ -276,6 +277,12 @@ class SqliteStore(SqliteReports, SqliteMaintenance, SqliteJudging, SqliteReinfor
         """See `MemoryStore.record_recall`."""
         self._writer.submit_nowait(partial(deliveries.record_recall, record=record), what=_RECALL_RECORD)
 
+    async def was_briefed(self, owner: str, client: str, session: str, kind: ContextKind) -> bool:
+        """See `MemoryStore.was_briefed`."""
+        return await self._readers.run(
+            partial(deliveries.was_briefed, owner=owner, client=client, session=session, kind=kind)
+        )
+
     async def claim_briefing(self, record: RecallRecord) -> str:
         """See `MemoryStore.claim_briefing`."""
         return await self._writer.run(partial(deliveries.claim_briefing, record=record))
@@ -311,6 +318,12 @@ class SqliteStore(SqliteReports, SqliteMaintenance, SqliteJudging, SqliteReinfor
     async def coverage(self, owner: str, client: str) -> list[ClientCoverage]:
         """See `EvidenceStore.coverage`."""
         return await self._readers.run(partial(coverage.clients, owner=owner, client=client))
+
+    async def end_session(self, owner: str, client: str, session: str, *, at: datetime) -> bool:
+        """See `EvidenceStore.end_session`."""
+        return await self._writer.run(
+            lambda transaction: evidence.end_session(transaction.connection, owner, client, session, at=at)
+        )
 
     async def usage_events(self, owner: str, memory_id: str) -> list[UsageEvent]:
         """See `EvidenceStore.usage_events`."""

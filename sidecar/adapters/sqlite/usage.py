@@ -8,14 +8,15 @@ import apsw
 
 from sidecar.adapters.sqlite.connection import Row, fetch_all, fetch_one, fetch_value, placeholders
 from sidecar.adapters.sqlite.values import from_us, to_us
-from sidecar.domain.confirmation import Claim, Standing
+from sidecar.domain.confirmation import Citation, Claim, Standing
 from sidecar.domain.disputes import Resolution
 from sidecar.domain.evidence import DELIVERED, UsageEvent, UsageSource, Valence
 from sidecar.domain.memory import Relation
 from sidecar.domain.reinforcement import NEUTRAL, Evidence
 
 _EVENT_COLUMNS = (
-    "owner, memory_id, credited_id, source, valence, weight, client, session, at, recall_id, is_weak, occasion"
+    "owner, memory_id, credited_id, source, valence, weight, client, session, at, recall_id, is_weak, occasion, "
+    "known_at"
 )
 _CLAIM_COLUMNS = "remember_id, source_id, target_id, relation, client, session, project, at, standing"
 
@@ -27,7 +28,7 @@ _SAME_EVENT = "owner = ? AND memory_id = ? AND occasion = ? AND valence = ? AND 
 def insert_event(connection: apsw.Connection, event: UsageEvent, *, occasion: str) -> bool:
     """Store an event unless its occasion has it already, and tell whether it was new."""
     connection.execute(
-        f"INSERT OR IGNORE INTO usage_events ({_EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT OR IGNORE INTO usage_events ({_EVENT_COLUMNS}) VALUES ({placeholders(13)})",
         (
             event.owner,
             event.memory_id,
@@ -41,6 +42,7 @@ def insert_event(connection: apsw.Connection, event: UsageEvent, *, occasion: st
             event.recall_id,
             int(event.is_weak),
             occasion,
+            None if event.known_at is None else to_us(event.known_at),
         ),
     )
     return bool(connection.changes())
@@ -88,6 +90,7 @@ def _event_from_row(row: Row) -> UsageEvent:
         at=from_us(row[8]),
         recall_id=row[9],
         is_weak=bool(row[10]),
+        known_at=None if row[12] is None else from_us(row[12]),
     )
 
 
@@ -183,6 +186,23 @@ class SqliteConfirmationRows:
         )
         return [_claim_from_row(row) for row in rows]
 
+    def save_citation(self, citation: Citation) -> None:
+        """See `ConfirmationRows.save_citation`."""
+        self._connection.execute(
+            "INSERT INTO citations (owner, client, session, memory_id, at) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
+            (self._owner, citation.client, citation.session, citation.memory_id, to_us(citation.at)),
+        )
+
+    def citation(self, client: str, session: str, memory_id: str) -> Citation | None:
+        """See `ConfirmationRows.citation`."""
+        at = fetch_value(
+            self._connection,
+            "SELECT at FROM citations WHERE owner = ? AND client = ? AND session = ? AND memory_id = ?",
+            (self._owner, client, session, memory_id),
+        )
+        return None if at is None else Citation(client, session, memory_id, from_us(at))
+
     def add_use(self, event: UsageEvent, *, occasion: str) -> bool:
         """See `ConfirmationRows.add_use`."""
         return insert_event(self._connection, event, occasion=occasion)
@@ -204,8 +224,12 @@ class SqliteConfirmationRows:
         """See `ConfirmationRows.pass_credit`."""
         before = self._credited_id(event, occasion)
         self._connection.execute(
-            f"UPDATE usage_events SET credited_id = ? WHERE {_SAME_EVENT}",
-            (event.credited_id, *_identity(event, occasion)),
+            f"UPDATE usage_events SET credited_id = ?, known_at = ? WHERE {_SAME_EVENT}",
+            (
+                event.credited_id,
+                None if event.known_at is None else to_us(event.known_at),
+                *_identity(event, occasion),
+            ),
         )
         return before
 

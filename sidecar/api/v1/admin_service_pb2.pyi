@@ -113,6 +113,7 @@ class GetStatusResponse(_message.Message):
     STORAGE_FIELD_NUMBER: _builtins.int
     COUNTERS_FIELD_NUMBER: _builtins.int
     LANGUAGE_MODEL_FIELD_NUMBER: _builtins.int
+    JUDGE_FIELD_NUMBER: _builtins.int
     state: Global___PartState.ValueType
     """Ready, or degraded with `problems`."""
     version: _builtins.str
@@ -165,6 +166,10 @@ class GetStatusResponse(_message.Message):
     def language_model(self) -> Global___LanguageModelStatus:
         """The optional language model."""
 
+    @_builtins.property
+    def judge(self) -> Global___JudgeQueueStatus:
+        """What judges whether memories were used."""
+
     def __init__(
         self,
         *,
@@ -185,14 +190,107 @@ class GetStatusResponse(_message.Message):
         storage: Global___StorageStatus | None = ...,
         counters: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         language_model: Global___LanguageModelStatus | None = ...,
+        judge: Global___JudgeQueueStatus | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["embedder", b"embedder", "index", b"index", "language_model", b"language_model", "queue", b"queue", "storage", b"storage", "uptime", b"uptime", "watcher", b"watcher"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["embedder", b"embedder", "index", b"index", "judge", b"judge", "language_model", b"language_model", "queue", b"queue", "storage", b"storage", "uptime", b"uptime", "watcher", b"watcher"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counters", b"counters", "data_folder", b"data_folder", "embedder", b"embedder", "index", b"index", "instance_id", b"instance_id", "language_model", b"language_model", "memory_count", b"memory_count", "pid", b"pid", "problems", b"problems", "protocol", b"protocol", "queue", b"queue", "schema", b"schema", "state", b"state", "storage", b"storage", "uptime", b"uptime", "version", b"version", "watcher", b"watcher"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counters", b"counters", "data_folder", b"data_folder", "embedder", b"embedder", "index", b"index", "instance_id", b"instance_id", "judge", b"judge", "language_model", b"language_model", "memory_count", b"memory_count", "pid", b"pid", "problems", b"problems", "protocol", b"protocol", "queue", b"queue", "schema", b"schema", "state", b"state", "storage", b"storage", "uptime", b"uptime", "version", b"version", "watcher", b"watcher"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStatusResponse: _TypeAlias = GetStatusResponse  # noqa: Y015
+
+@_typing.final
+class JudgeQueueStatus(_message.Message):
+    """What judges whether memories were used, and its queue."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    DONE_FIELD_NUMBER: _builtins.int
+    PARKED_FIELD_NUMBER: _builtins.int
+    OLDEST_TIME_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    PARKED_VERDICTS_FIELD_NUMBER: _builtins.int
+    state: Global___PartState.ValueType
+    """Off if nothing is judged; degraded if it cannot judge now, or gave something up."""
+    name: _builtins.str
+    """Name and version, such as `local-2`; empty if nothing is judged."""
+    waiting: _builtins.int
+    """Shown memories whose verdict is still to come."""
+    done: _builtins.int
+    """Those that were judged, until their session goes on."""
+    parked: _builtins.int
+    """Those that were given up; `RetryJudgeJobs` has them judged again."""
+    problem: _builtins.str
+    """Why it cannot judge now; empty if it can."""
+    @_builtins.property
+    def oldest_time(self) -> _timestamp_pb2.Timestamp:
+        """When the oldest waiting one was shown, UTC; unset without any."""
+
+    @_builtins.property
+    def parked_verdicts(self) -> _containers.RepeatedCompositeFieldContainer[Global___ParkedVerdict]:
+        """Some of those that were given up, the oldest first."""
+
+    def __init__(
+        self,
+        *,
+        state: Global___PartState.ValueType = ...,
+        name: _builtins.str = ...,
+        waiting: _builtins.int = ...,
+        done: _builtins.int = ...,
+        parked: _builtins.int = ...,
+        oldest_time: _timestamp_pb2.Timestamp | None = ...,
+        problem: _builtins.str = ...,
+        parked_verdicts: _abc.Iterable[Global___ParkedVerdict] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["oldest_time", b"oldest_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["done", b"done", "name", b"name", "oldest_time", b"oldest_time", "parked", b"parked", "parked_verdicts", b"parked_verdicts", "problem", b"problem", "state", b"state", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgeQueueStatus: _TypeAlias = JudgeQueueStatus  # noqa: Y015
+
+@_typing.final
+class ParkedVerdict(_message.Message):
+    """A memory in a session on which no verdict was reached."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMORY_ID_FIELD_NUMBER: _builtins.int
+    CLIENT_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    memory_id: _builtins.str
+    """Its id."""
+    client: _builtins.str
+    """Of which client's session."""
+    session: _builtins.str
+    """Which session."""
+    attempts: _builtins.int
+    """How often it was tried."""
+    reason: _builtins.str
+    """What went wrong the last time."""
+    def __init__(
+        self,
+        *,
+        memory_id: _builtins.str = ...,
+        client: _builtins.str = ...,
+        session: _builtins.str = ...,
+        attempts: _builtins.int = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "client", b"client", "memory_id", b"memory_id", "reason", b"reason", "session", b"session"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ParkedVerdict: _TypeAlias = ParkedVerdict  # noqa: Y015
 
 @_typing.final
 class LanguageModelStatus(_message.Message):

@@ -275,6 +275,8 @@ class EvidenceEvent(_message.Message):
     REMEMBER_CALLED_FIELD_NUMBER: _builtins.int
     TOOL_CALLED_FIELD_NUMBER: _builtins.int
     TOOL_ANSWERED_FIELD_NUMBER: _builtins.int
+    MEMORY_CITED_FIELD_NUMBER: _builtins.int
+    SESSION_ENDED_FIELD_NUMBER: _builtins.int
     event_id: _builtins.str
     """Unique within the client and the same at every reading, also of a copy."""
     @_builtins.property
@@ -309,6 +311,14 @@ class EvidenceEvent(_message.Message):
     def tool_answered(self) -> Global___ToolAnswered:
         """A call got its result."""
 
+    @_builtins.property
+    def memory_cited(self) -> Global___MemoryCited:
+        """The agent cited a memory."""
+
+    @_builtins.property
+    def session_ended(self) -> Global___SessionEnded:
+        """The session ended, for now."""
+
     def __init__(
         self,
         *,
@@ -321,12 +331,14 @@ class EvidenceEvent(_message.Message):
         remember_called: Global___RememberCalled | None = ...,
         tool_called: Global___ToolCalled | None = ...,
         tool_answered: Global___ToolAnswered | None = ...,
+        memory_cited: Global___MemoryCited | None = ...,
+        session_ended: Global___SessionEnded | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_text", b"agent_text", "payload", b"payload", "recall_called", b"recall_called", "remember_called", b"remember_called", "thread", b"thread", "time", b"time", "tool_answered", b"tool_answered", "tool_called", b"tool_called", "user_text", b"user_text"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_text", b"agent_text", "memory_cited", b"memory_cited", "payload", b"payload", "recall_called", b"recall_called", "remember_called", b"remember_called", "session_ended", b"session_ended", "thread", b"thread", "time", b"time", "tool_answered", b"tool_answered", "tool_called", b"tool_called", "user_text", b"user_text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_text", b"agent_text", "event_id", b"event_id", "payload", b"payload", "recall_called", b"recall_called", "remember_called", b"remember_called", "thread", b"thread", "time", b"time", "tool_answered", b"tool_answered", "tool_called", b"tool_called", "user_text", b"user_text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_text", b"agent_text", "event_id", b"event_id", "memory_cited", b"memory_cited", "payload", b"payload", "recall_called", b"recall_called", "remember_called", b"remember_called", "session_ended", b"session_ended", "thread", b"thread", "time", b"time", "tool_answered", b"tool_answered", "tool_called", b"tool_called", "user_text", b"user_text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["agent_text", "user_text", "recall_called", "remember_called", "tool_called", "tool_answered"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["agent_text", "user_text", "recall_called", "remember_called", "tool_called", "tool_answered", "memory_cited", "session_ended"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -463,6 +475,45 @@ class ToolAnswered(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ToolAnswered: _TypeAlias = ToolAnswered  # noqa: Y015
+
+@_typing.final
+class MemoryCited(_message.Message):
+    """A memory was named in the block in which a client has its agents cite what they used."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMORY_ID_FIELD_NUMBER: _builtins.int
+    memory_id: _builtins.str
+    """Its id."""
+    def __init__(
+        self,
+        *,
+        memory_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_id", b"memory_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemoryCited: _TypeAlias = MemoryCited  # noqa: Y015
+
+@_typing.final
+class SessionEnded(_message.Message):
+    """The session ended. It may be taken up again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionEnded: _TypeAlias = SessionEnded  # noqa: Y015
 
 @_typing.final
 class Shown(_message.Message):
@@ -915,6 +966,54 @@ class RequestReadingResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RequestReadingResponse: _TypeAlias = RequestReadingResponse  # noqa: Y015
+
+@_typing.final
+class EndSessionRequest(_message.Message):
+    """Request for `EndSession`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENT_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
+    client: _builtins.str
+    """Required. Such as `claude-code`."""
+    session: _builtins.str
+    """Required. The client's session id."""
+    def __init__(
+        self,
+        *,
+        client: _builtins.str = ...,
+        session: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "session", b"session"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndSessionRequest: _TypeAlias = EndSessionRequest  # noqa: Y015
+
+@_typing.final
+class EndSessionResponse(_message.Message):
+    """Response of `EndSession`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KNOWN_FIELD_NUMBER: _builtins.int
+    known: _builtins.bool
+    """Whether anything of the session was read before; if not, nothing changed."""
+    def __init__(
+        self,
+        *,
+        known: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["known", b"known"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndSessionResponse: _TypeAlias = EndSessionResponse  # noqa: Y015
 
 @_typing.final
 class WatchReadingRequestsRequest(_message.Message):

@@ -60,6 +60,11 @@ class EvidenceServiceStub:
                 request_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.RequestReadingRequest.SerializeToString,
                 response_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.RequestReadingResponse.FromString,
                 _registered_method=True)
+        self.EndSession = channel.unary_unary(
+                '/sidecar.api.v1.EvidenceService/EndSession',
+                request_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.EndSessionRequest.SerializeToString,
+                response_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.EndSessionResponse.FromString,
+                _registered_method=True)
         self.WatchReadingRequests = channel.unary_stream(
                 '/sidecar.api.v1.EvidenceService/WatchReadingRequests',
                 request_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.WatchReadingRequestsRequest.SerializeToString,
@@ -112,6 +117,13 @@ class EvidenceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def EndSession(self, request, context):
+        """Says that a session ended, so that what waits for a judge need not wait for quiet. It may be taken up again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WatchReadingRequests(self, request, context):
         """Gives whoever reads transcripts the requests that are made from now on.
         """
@@ -153,6 +165,11 @@ def add_EvidenceServiceServicer_to_server(servicer, server):
                     servicer.RequestReading,
                     request_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.RequestReadingRequest.FromString,
                     response_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.RequestReadingResponse.SerializeToString,
+            ),
+            'EndSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndSession,
+                    request_deserializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.EndSessionRequest.FromString,
+                    response_serializer=sidecar_dot_api_dot_v1_dot_evidence__service__pb2.EndSessionResponse.SerializeToString,
             ),
             'WatchReadingRequests': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchReadingRequests,
@@ -301,6 +318,33 @@ class EvidenceService:
             '/sidecar.api.v1.EvidenceService/RequestReading',
             sidecar_dot_api_dot_v1_dot_evidence__service__pb2.RequestReadingRequest.SerializeToString,
             sidecar_dot_api_dot_v1_dot_evidence__service__pb2.RequestReadingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sidecar.api.v1.EvidenceService/EndSession',
+            sidecar_dot_api_dot_v1_dot_evidence__service__pb2.EndSessionRequest.SerializeToString,
+            sidecar_dot_api_dot_v1_dot_evidence__service__pb2.EndSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -45,6 +45,8 @@ class EvidenceServiceStub:
     """Tells what each recall of one session showed, and what of it was used."""
     RequestReading: _grpc.UnaryUnaryMultiCallable[_evidence_service_pb2.RequestReadingRequest, _evidence_service_pb2.RequestReadingResponse]
     """Asks for a transcript to be read now, rather than when its change is noticed. Answers at once, before it is read."""
+    EndSession: _grpc.UnaryUnaryMultiCallable[_evidence_service_pb2.EndSessionRequest, _evidence_service_pb2.EndSessionResponse]
+    """Says that a session ended, so that what waits for a judge need not wait for quiet. It may be taken up again."""
     WatchReadingRequests: _grpc.UnaryStreamMultiCallable[_evidence_service_pb2.WatchReadingRequestsRequest, _evidence_service_pb2.WatchReadingRequestsResponse]
     """Gives whoever reads transcripts the requests that are made from now on."""
     GetCoverage: _grpc.UnaryUnaryMultiCallable[_evidence_service_pb2.GetCoverageRequest, _evidence_service_pb2.GetCoverageResponse]
@@ -67,6 +69,8 @@ class EvidenceServiceAsyncStub(EvidenceServiceStub):
     """Tells what each recall of one session showed, and what of it was used."""
     RequestReading: _aio.UnaryUnaryMultiCallable[_evidence_service_pb2.RequestReadingRequest, _evidence_service_pb2.RequestReadingResponse]  # type: ignore[assignment]
     """Asks for a transcript to be read now, rather than when its change is noticed. Answers at once, before it is read."""
+    EndSession: _aio.UnaryUnaryMultiCallable[_evidence_service_pb2.EndSessionRequest, _evidence_service_pb2.EndSessionResponse]  # type: ignore[assignment]
+    """Says that a session ended, so that what waits for a judge need not wait for quiet. It may be taken up again."""
     WatchReadingRequests: _aio.UnaryStreamMultiCallable[_evidence_service_pb2.WatchReadingRequestsRequest, _evidence_service_pb2.WatchReadingRequestsResponse]  # type: ignore[assignment]
     """Gives whoever reads transcripts the requests that are made from now on."""
     GetCoverage: _aio.UnaryUnaryMultiCallable[_evidence_service_pb2.GetCoverageRequest, _evidence_service_pb2.GetCoverageResponse]  # type: ignore[assignment]
@@ -116,6 +120,14 @@ class EvidenceServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_evidence_service_pb2.RequestReadingResponse, _abc.Awaitable[_evidence_service_pb2.RequestReadingResponse]]:
         """Asks for a transcript to be read now, rather than when its change is noticed. Answers at once, before it is read."""
+
+    @_abc_1.abstractmethod
+    def EndSession(
+        self,
+        request: _evidence_service_pb2.EndSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_evidence_service_pb2.EndSessionResponse, _abc.Awaitable[_evidence_service_pb2.EndSessionResponse]]:
+        """Says that a session ended, so that what waits for a judge need not wait for quiet. It may be taken up again."""
 
     @_abc_1.abstractmethod
     def WatchReadingRequests(

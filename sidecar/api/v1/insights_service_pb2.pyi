@@ -386,7 +386,7 @@ class WeighedEvent(_message.Message):
     STANDING_FIELD_NUMBER: _builtins.int
     ABOUT_ID_FIELD_NUMBER: _builtins.int
     source: _builtins.str
-    """`in_band`, `judge`, `challenge` or `outcome`."""
+    """`in_band`, `citation`, `judge`, `challenge` or `outcome`."""
     valence: _builtins.str
     """`useful`, `relevant` or `misled`."""
     weight: _builtins.float

@@ -62,6 +62,8 @@ class _UsageSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UsageSour
     """Somebody challenged it."""
     USAGE_SOURCE_OUTCOME: _UsageSource.ValueType  # 4
     """An outcome was reported."""
+    USAGE_SOURCE_CITATION: _UsageSource.ValueType  # 5
+    """The agent cited it in its client's own citation block."""
 
 class UsageSource(_UsageSource, metaclass=_UsageSourceEnumTypeWrapper):
     """Who says that a memory was used."""
@@ -76,6 +78,8 @@ USAGE_SOURCE_CHALLENGE: UsageSource.ValueType  # 3
 """Somebody challenged it."""
 USAGE_SOURCE_OUTCOME: UsageSource.ValueType  # 4
 """An outcome was reported."""
+USAGE_SOURCE_CITATION: UsageSource.ValueType  # 5
+"""The agent cited it in its client's own citation block."""
 Global___UsageSource: _TypeAlias = UsageSource  # noqa: Y015
 
 class _UsageValence:
@@ -1257,6 +1261,8 @@ class BuildContextRequest(_message.Message):
     ONCE_PER_SESSION_FIELD_NUMBER: _builtins.int
     MIN_RELEVANCE_FIELD_NUMBER: _builtins.int
     REQUEST_KEY_FIELD_NUMBER: _builtins.int
+    AWAIT_ACKNOWLEDGEMENT_FIELD_NUMBER: _builtins.int
+    ONLY_UNACKNOWLEDGED_FIELD_NUMBER: _builtins.int
     query: _builtins.str
     """What the work is about, 1 to 4096 characters; empty takes what matters most in the project."""
     token_budget: _builtins.int
@@ -1279,6 +1285,12 @@ class BuildContextRequest(_message.Message):
     """
     request_key: _builtins.str
     """See `RememberRequest.request_key`: a retry is answered anew but counts once, also with `once_per_session`."""
+    await_acknowledgement: _builtins.bool
+    """With `once_per_session`: counts as given only once `AcknowledgeContext` says so. Until then, for two seconds, the
+    session is offered no other of this kind; after that, one more.
+    """
+    only_unacknowledged: _builtins.bool
+    """With `await_acknowledgement`: answers empty unless one was offered to the session before and not acknowledged."""
     @_builtins.property
     def context(self) -> _memory_pb2.CallContext:
         """Who calls; its project is the one the context is for."""
@@ -1295,16 +1307,62 @@ class BuildContextRequest(_message.Message):
         once_per_session: _builtins.bool = ...,
         min_relevance: _builtins.float | None = ...,
         request_key: _builtins.str = ...,
+        await_acknowledgement: _builtins.bool = ...,
+        only_unacknowledged: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance", "context", b"context", "min_relevance", b"min_relevance"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance", "context", b"context", "internal", b"internal", "kind", b"kind", "max_golden_rules", b"max_golden_rules", "min_relevance", b"min_relevance", "once_per_session", b"once_per_session", "query", b"query", "request_key", b"request_key", "token_budget", b"token_budget"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance", "await_acknowledgement", b"await_acknowledgement", "context", b"context", "internal", b"internal", "kind", b"kind", "max_golden_rules", b"max_golden_rules", "min_relevance", b"min_relevance", "once_per_session", b"once_per_session", "only_unacknowledged", b"only_unacknowledged", "query", b"query", "request_key", b"request_key", "token_budget", b"token_budget"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__min_relevance: _TypeAlias = _typing.Literal["min_relevance"]  # noqa: Y015
     _WhichOneofArgType__min_relevance: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_relevance) -> _WhichOneofReturnType__min_relevance | None: ...
 
 Global___BuildContextRequest: _TypeAlias = BuildContextRequest  # noqa: Y015
+
+@_typing.final
+class AcknowledgeContextRequest(_message.Message):
+    """Request for `AcknowledgeContext`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECALL_ID_FIELD_NUMBER: _builtins.int
+    recall_id: _builtins.str
+    """Required. `BuildContextResponse.recall_id`."""
+    def __init__(
+        self,
+        *,
+        recall_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["recall_id", b"recall_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcknowledgeContextRequest: _TypeAlias = AcknowledgeContextRequest  # noqa: Y015
+
+@_typing.final
+class AcknowledgeContextResponse(_message.Message):
+    """Response of `AcknowledgeContext`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COUNTED_FIELD_NUMBER: _builtins.int
+    counted: _builtins.bool
+    """Whether it counts now; not if it was not offered since the start, or the session had one of its kind meanwhile."""
+    def __init__(
+        self,
+        *,
+        counted: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counted", b"counted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcknowledgeContextResponse: _TypeAlias = AcknowledgeContextResponse  # noqa: Y015
 
 @_typing.final
 class BuildContextResponse(_message.Message):

@@ -77,6 +77,11 @@ class MemoryServiceStub:
                 request_serializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.BuildContextRequest.SerializeToString,
                 response_deserializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.BuildContextResponse.FromString,
                 _registered_method=True)
+        self.AcknowledgeContext = channel.unary_unary(
+                '/sidecar.api.v1.MemoryService/AcknowledgeContext',
+                request_serializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.AcknowledgeContextRequest.SerializeToString,
+                response_deserializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.AcknowledgeContextResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer:
@@ -142,6 +147,13 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AcknowledgeContext(self, request, context):
+        """Says that an agent got a context that was built with `await_acknowledgement`, so that it counts as given.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -184,6 +196,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.BuildContext,
                     request_deserializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.BuildContextRequest.FromString,
                     response_serializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.BuildContextResponse.SerializeToString,
+            ),
+            'AcknowledgeContext': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcknowledgeContext,
+                    request_deserializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.AcknowledgeContextRequest.FromString,
+                    response_serializer=sidecar_dot_api_dot_v1_dot_memory__service__pb2.AcknowledgeContextResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -405,6 +422,33 @@ class MemoryService:
             '/sidecar.api.v1.MemoryService/BuildContext',
             sidecar_dot_api_dot_v1_dot_memory__service__pb2.BuildContextRequest.SerializeToString,
             sidecar_dot_api_dot_v1_dot_memory__service__pb2.BuildContextResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AcknowledgeContext(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sidecar.api.v1.MemoryService/AcknowledgeContext',
+            sidecar_dot_api_dot_v1_dot_memory__service__pb2.AcknowledgeContextRequest.SerializeToString,
+            sidecar_dot_api_dot_v1_dot_memory__service__pb2.AcknowledgeContextResponse.FromString,
             options,
             channel_credentials,
             insecure,

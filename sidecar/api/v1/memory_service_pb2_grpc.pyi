@@ -54,6 +54,8 @@ class MemoryServiceStub:
     """Brings a forgotten memory back."""
     BuildContext: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.BuildContextRequest, _memory_service_pb2.BuildContextResponse]
     """Puts together what an agent should know at the start of a session or task, within a budget of tokens."""
+    AcknowledgeContext: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.AcknowledgeContextRequest, _memory_service_pb2.AcknowledgeContextResponse]
+    """Says that an agent got a context that was built with `await_acknowledgement`, so that it counts as given."""
 
 @_typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
@@ -81,6 +83,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Brings a forgotten memory back."""
     BuildContext: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.BuildContextRequest, _memory_service_pb2.BuildContextResponse]  # type: ignore[assignment]
     """Puts together what an agent should know at the start of a session or task, within a budget of tokens."""
+    AcknowledgeContext: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.AcknowledgeContextRequest, _memory_service_pb2.AcknowledgeContextResponse]  # type: ignore[assignment]
+    """Says that an agent got a context that was built with `await_acknowledgement`, so that it counts as given."""
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Storing memories and finding them again.
@@ -153,5 +157,13 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.BuildContextResponse, _abc.Awaitable[_memory_service_pb2.BuildContextResponse]]:
         """Puts together what an agent should know at the start of a session or task, within a budget of tokens."""
+
+    @_abc_1.abstractmethod
+    def AcknowledgeContext(
+        self,
+        request: _memory_service_pb2.AcknowledgeContextRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.AcknowledgeContextResponse, _abc.Awaitable[_memory_service_pb2.AcknowledgeContextResponse]]:
+        """Says that an agent got a context that was built with `await_acknowledgement`, so that it counts as given."""
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

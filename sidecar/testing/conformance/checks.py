@@ -18,12 +18,15 @@ from sidecar.domain.evidence import (
     MAX_READER_STATE_BYTES,
     MAX_SLICE_CHARACTERS,
     EvidenceEvent,
+    MemoryCited,
     RecallCalled,
     RememberCalled,
+    SessionEnded,
     TextSpoken,
     ToolAnswered,
     ToolCalled,
 )
+from sidecar.domain.ids import is_memory_id
 from sidecar.testing.conformance.cases import ClientCase, Sample, SampleFile
 from sidecar.testing.conformance.folding import (
     TailedFile,
@@ -252,7 +255,9 @@ def _check_event(event: EvidenceEvent, plugin: ClientPlugin) -> None:
         assert len(payload.text) <= MAX_SLICE_CHARACTERS, "a text that was not cut"
         # Lone surrogates cannot be sent.
         payload.text.encode()
-    if not isinstance(payload, TextSpoken):
+    if isinstance(payload, MemoryCited):
+        assert is_memory_id(payload.memory_id), "a citation of something else than a memory"
+    elif not isinstance(payload, TextSpoken | SessionEnded):
         assert payload.call_id, "a call without an id"
 
 
