@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,10 +100,9 @@ def evaluate(tmp_path: Path, labelled: Path, server: ScriptedLlm) -> Callable[..
     return lambda *options: command("judge-eval", str(labelled), "--judge", "llm", "--home", str(home), *options)
 
 
-def document_of(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
+def document_of(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """Return the document that was printed."""
-    found = json.loads(capsys.readouterr().out)
-    assert isinstance(found, dict)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
 
