@@ -171,6 +171,7 @@ def build(serve: Serve) -> typer.Typer:
 def run_command(arguments: Sequence[str], *, serve: Serve) -> int:
     """Run one command and return its exit code. No error leaves it as a traceback."""
     streams.open_stderr()
+    streams.accept_every_text()
     try:
         return _run_and_tell(arguments, serve)
     finally:

@@ -12,7 +12,6 @@ from sidecar.cli import rendering, values
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption, project_here
 from sidecar.cli.output import Output
 from sidecar.cli.typed_text import text_of
-from sidecar.domain.display import one_line
 from sidecar.domain.memory import MemoryState, MemoryType, Relation
 from sidecar.domain.namespace import EVERYTHING
 from sidecar.domain.store_values import OrderBy
@@ -202,10 +201,15 @@ def list_memories(
     if answer.memories:
         now = datetime.now(UTC)
         rows = [
-            (memory.id, rendering.type_name(memory), rendering.memory_age(memory, now=now), _preview(memory))
+            (
+                memory.id,
+                rendering.type_name(memory),
+                rendering.memory_age(memory, now=now),
+                call.output.preview(memory.content, limit=_PREVIEW_CHARACTERS),
+            )
             for memory in answer.memories
         ]
-        call.output.table(("id", "type", "age", "memory"), rows)
+        call.output.entries(("id", "type", "age", "memory"), rows)
     else:
         call.output.note(_FIRST_STEPS if is_store_empty else f"None in {_place(namespace)}. {_elsewhere(namespace)}")
     if answer.next_page_token:
@@ -280,7 +284,3 @@ def _elsewhere(namespace: str) -> str:
 def _is_empty(sidecar: "Sidecar") -> bool:
     everything = service.MemoryFilter(namespace=EVERYTHING)
     return sidecar.count_memories(service.CountMemoriesRequest(filter=everything)).total == 0
-
-
-def _preview(memory: pb.Memory) -> str:
-    return one_line(memory.content, limit=_PREVIEW_CHARACTERS)

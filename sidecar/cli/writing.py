@@ -212,10 +212,10 @@ def _consents(output: Output, preview: service.ForgetMemoriesResponse, *, is_pur
         output.document(plain(preview))
         return False
     rows = [
-        (memory.id, rendering.type_name(memory), one_line(memory.content, limit=_PREVIEW_CHARACTERS))
+        (memory.id, rendering.type_name(memory), output.preview(memory.content, limit=_PREVIEW_CHARACTERS))
         for memory in preview.memories
     ]
-    output.table(("id", "type", "memory"), rows)
+    output.entries(("id", "type", "memory"), rows)
     _show_skipped(output, preview)
     what = "Purge" if is_purge else "Forget"
     if is_purge:
