@@ -25,6 +25,7 @@ from sidecar.cli import (
     ingesting,
     insights,
     lifecycle,
+    overview,
     reading,
     status,
     streams,
@@ -34,7 +35,7 @@ from sidecar.cli import (
 )
 from sidecar.cli.doctor_command import doctor
 from sidecar.cli.exit_codes import ExitCode, epilog, exit_code_of
-from sidecar.cli.invocation import Globals, HomeOption, JsonOption, Serve
+from sidecar.cli.invocation import Globals, HomeOption, Invocation, JsonOption, Serve
 from sidecar.cli.output import Output
 from sidecar.errors import SidecarError
 
@@ -42,7 +43,6 @@ PROGRAM: Final = "sidecar"
 # Not SIDECAR_…, which are settings of the sidecar.
 DEBUG_VARIABLE: Final = "MEMORY_SIDECAR_TRACEBACK"
 
-_SHORT_HELP_CHARACTERS: Final = 62
 _DAILY: Final = "Memories"
 _GRAPH: Final = "Relations"
 _HOLDS: Final = "Whether they hold"
@@ -153,7 +153,7 @@ def build(serve: Serve) -> typer.Typer:
     ) -> None:
         called.obj = Globals(serve, home, as_json)
         if called.invoked_subcommand is None:
-            _show_commands(called)
+            overview.show_overview(Invocation.of(called, home, is_json=as_json))
 
     for panel, name, command in _COMMANDS:
         app.command(name, rich_help_panel=panel)(command)
@@ -236,18 +236,6 @@ def _kept_traceback() -> str:
         traceback.print_exc()
         return "Please report it."
     return f"Please report it; {DEBUG_VARIABLE}=1 shows where it happened, and the sidecar's own log is in <home>/logs."
-
-
-def _show_commands(context: typer.Context) -> None:
-    """Show each command in one line, for whoever typed only the name of the program."""
-    group = context.command
-    assert isinstance(group, TyperGroup)
-    commands = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
-    width = max(len(name) for name, _ in commands)
-    typer.echo(f"{group.help}\n")
-    for name, command in commands:
-        typer.echo(f"  {name:{width}}  {command.get_short_help_str(_SHORT_HELP_CHARACTERS) if command else ''}")
-    typer.echo(f"\n`{PROGRAM} COMMAND --help` tells what one takes, `{PROGRAM} --help` the rest.")
 
 
 def _show_version(is_asked: bool) -> None:  # noqa: FBT001 - typer calls it by position

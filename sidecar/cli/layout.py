@@ -15,6 +15,7 @@ GAP: Final = 2
 # A text in fewer columns than this takes more lines than it is worth.
 _LEAST_TEXT_COLUMNS: Final = 44
 _LEAST_COLUMNS: Final = 20
+_TEXT_INDENT: Final = 3
 _QUOTED: Final = re.compile(r"`[^`]+`")
 # Stands for a space that no line ends at; of the private area, so that no text means it.
 _GLUE: Final = "\ue000"
@@ -52,7 +53,7 @@ def as_entries(rows: Sequence[Sequence[str]], *, width: int) -> Iterator[Line]:
     """Yield each row as a heading of all but its last cell, and the text that is the last one below."""
     for row in rows:
         yield from (Line(line, is_heading=True) for line in _packed(row[:-1], width))
-        yield Line(row[-1], indent=3)
+        yield Line(row[-1], indent=_TEXT_INDENT)
 
 
 def wrapped(console: Console, text: str, *, width: int) -> list[str]:

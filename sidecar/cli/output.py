@@ -101,7 +101,14 @@ class Output:
             self.line(line.text, style="bold" if line.is_heading else "", indent=line.indent)
 
     def _align(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, layout.GAP, 0, 0))
+        table = Table(
+            box=None,
+            pad_edge=False,
+            show_edge=False,
+            padding=(0, layout.GAP, 0, 0),
+            show_header=any(columns),
+            header_style="bold",
+        )
         for name in columns[:-1]:
             table.add_column(name, no_wrap=True)
         table.add_column(columns[-1], overflow="fold")

@@ -57,18 +57,6 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"sidecar {name}" in capsys.readouterr().out
 
 
-def test_nothing_asked_for_shows_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever types only the name of the program wants to know what there is: one line each, in one tall screen."""
-    assert command() == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    lines = captured.out.splitlines()
-    assert max(map(len, lines)) <= 80
-    assert len(lines) < 60
-    for name in (*COMMANDS.split(), "serve", "demo", "bench"):
-        assert any(line.startswith(f"  {name} ") for line in lines), name
-
-
 def test_every_command_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
     """The document names each command that help lists."""
     text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
