@@ -33,6 +33,7 @@ from sidecar.cli import (
     validating,
     writing,
 )
+from sidecar.cli.command_help import DescribedCommand
 from sidecar.cli.doctor_command import doctor
 from sidecar.cli.exit_codes import ExitCode, epilog, exit_code_of
 from sidecar.cli.invocation import Globals, HomeOption, Invocation, JsonOption, Serve
@@ -125,7 +126,7 @@ class _CommandsWithLateOnes(TyperGroup):
             return super().get_command(ctx, cmd_name)
         function = getattr(importlib.import_module(_LATE[cmd_name]), cmd_name.replace("-", "_"))
         alone = typer.Typer(add_completion=False)
-        alone.command(cmd_name, rich_help_panel=_SHOWING)(function)
+        alone.command(cmd_name, cls=DescribedCommand, rich_help_panel=_SHOWING)(function)
         return typer.main.get_command(alone)
 
 
@@ -156,11 +157,11 @@ def build(serve: Serve) -> typer.Typer:
             overview.show_overview(Invocation.of(called, home, is_json=as_json))
 
     for panel, name, command in _COMMANDS:
-        app.command(name, rich_help_panel=panel)(command)
+        app.command(name, cls=DescribedCommand, rich_help_panel=panel)(command)
     for panel, name, about, commands in _GROUPS:
         group = typer.Typer(help=about, no_args_is_help=True, add_completion=False)
         for command_name, command in commands:
-            group.command(command_name)(command)
+            group.command(command_name, cls=DescribedCommand)(command)
         app.add_typer(group, name=name, rich_help_panel=panel)
     # The server reads its own flags, one for each setting.
     passed_on = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

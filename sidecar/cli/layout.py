@@ -28,6 +28,7 @@ class Line:
     text: str
     is_heading: bool = False
     indent: int = 0
+    hang: int = 0
 
 
 def fits_in_columns(columns: Sequence[str], rows: Sequence[Sequence[str]], *, width: int) -> bool:
@@ -42,7 +43,7 @@ def below_each_other(columns: Sequence[str], rows: Sequence[Sequence[str]], *, w
     """Yield each row as paragraphs: its first cell, then the others with the names of their columns."""
     for row in rows:
         if len(row) == 2:
-            yield Line(f"{row[0]}: {row[1]}" if row[0] else row[1])
+            yield Line(f"{row[0]}: {row[1]}" if row[0] else row[1], hang=2)
             continue
         named = [f"{name}: {cell}" if name else cell for name, cell in zip(columns[1:], row[1:], strict=True)]
         yield Line(row[0], is_heading=True)

@@ -52,9 +52,13 @@ class Output:
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=True) + "\n")
         sys.stdout.flush()
 
-    def line(self, text: str = "", *, style: str = "", indent: int = 0) -> None:
-        """Write a paragraph of the result, wrapped at the width of a terminal."""
-        self._paragraph(self._results, text, style=style, indent=indent)
+    def line(self, text: str = "", *, style: str = "", indent: int = 0, hang: int = 0) -> None:
+        """Write a paragraph of the result, wrapped at the width of a terminal.
+
+        Args:
+            indent: Columns in front of each line; `hang` those in front of all but the first besides.
+        """
+        self._paragraph(self._results, text, style=style, indent=indent, hang=hang)
 
     def raw(self, text: str) -> None:
         """Write a text that another program may read: neither wrapped nor styled, one line feed at its end."""
@@ -98,7 +102,7 @@ class Output:
 
     def _paragraphs(self, lines: Iterable[layout.Line]) -> None:
         for line in lines:
-            self.line(line.text, style="bold" if line.is_heading else "", indent=line.indent)
+            self.line(line.text, style="bold" if line.is_heading else "", indent=line.indent, hang=line.hang)
 
     def _align(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table = Table(
@@ -169,13 +173,15 @@ class Output:
         with suppress(OSError):
             self._paragraph(self._notes, text, style=style, indent=0)
 
-    def _paragraph(self, console: Console, text: str, *, style: str, indent: int) -> None:
+    def _paragraph(self, console: Console, text: str, *, style: str, indent: int, hang: int = 0) -> None:
         for part in visible(text).split("\n"):
             if not console.is_terminal:
                 self._whole(console, " " * indent + part, style=style)
                 continue
-            for line in layout.wrapped(console, part, width=console.width - indent):
-                self._whole(console, " " * indent + line, style=style)
+            margin = indent
+            for line in layout.wrapped(console, part, width=console.width - indent - hang):
+                self._whole(console, " " * margin + line, style=style)
+                margin = indent + hang
 
     def _whole(self, console: Console, text: str, *, style: str = "") -> None:
         """Write one line, however long: where it breaks is the terminal's matter, so that it can be copied."""

@@ -176,7 +176,10 @@ def list_memories(
         typer.Option("--state", help="Only this state; may be given several times.", show_default="active"),
     ] = None,
     min_importance: values.MinImportanceOption = 0.0,
-    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=1000, help="Most memories to show.")] = 20,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-l", min=1, max=1000, help="Most memories to show.", show_default="setting page_size"),
+    ] = None,
     order: Annotated[OrderBy, typer.Option("--order-by", help="What to order by.")] = OrderBy.CREATED_AT,
     ascending: Annotated[bool, typer.Option("--ascending", help="Smallest or oldest first.")] = False,
     page: Annotated[str, typer.Option("--page", help="Token that the page before ended with.", metavar="TOKEN")] = "",
@@ -187,7 +190,7 @@ def list_memories(
     call = Invocation.of(context, home, is_json=as_json)
     request = service.ListMemoriesRequest(
         filter=_filter(namespace, types, states, min_importance),
-        page_size=limit,
+        page_size=limit or 0,
         page_token=page,
         order_by=values.order_by(order),
         ascending=ascending,

@@ -393,3 +393,28 @@ def test_doctor_tells_of_the_language_model(
     assert printed.count("no key") == 1
     assert "REMOTE" in printed
     assert "2 answers dropped" in printed
+
+
+def test_remember_takes_what_belongs_to_a_memory(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A ticket's number, or how sure it is; what is no JSON object is refused before anything is asked."""
+    sidecar = ScriptedSidecar(remember=service.RememberResponse(memory_id=A))
+    connect_to(monkeypatch, sidecar)
+    assert command("remember", "Redis.", "--confidence", "0.8", "--metadata", '{"ticket": 7}') == 0
+    request = sidecar.requests[0]
+    assert request.confidence == 0.8
+    assert dict(request.metadata) == {"ticket": 7}
+    assert command("remember", "Redis.", "--metadata", "[7]") == 2
+    assert "--metadata" in capsys.readouterr().err
+    assert len(sidecar.requests) == 1
+
+
+def test_list_leaves_its_length_to_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As every other way to a listing does."""
+    sidecar = ScriptedSidecar(
+        list_memories=service.ListMemoriesResponse(memories=[memory()]), count_memories=count_of(1)
+    )
+    connect_to(monkeypatch, sidecar)
+    assert command("list") == 0
+    assert sidecar.requests[0].page_size == 0
