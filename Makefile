@@ -18,7 +18,7 @@ CUDA := cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvid
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo setup lock check format proto web screenshots test slow lab extension vsix clean
+.PHONY: help install demo setup lock check format proto web screenshots man test slow lab extension vsix clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
@@ -78,6 +78,10 @@ web: setup ## Take the dashboard's third-party files from npm anew.
 
 screenshots: setup ## Take the pictures of the dashboard in docs/pictures.
 	$(BIN)/python -m tests.screenshots
+
+man: setup ## Write docs/commands.md and the page for man anew.
+	$(BIN)/python -m sidecar.cli.manual > docs/commands.md
+	$(BIN)/python -m sidecar.cli.manual --man > docs/man/sidecar.1
 
 test: setup ## Run the quick tests alone.
 	$(BIN)/python -m pytest -n 3 --dist worksteal

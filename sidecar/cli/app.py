@@ -26,6 +26,7 @@ from sidecar.cli import (
     ingesting,
     insights,
     lifecycle,
+    overview,
     reading,
     reviewing,
     status,
@@ -34,9 +35,10 @@ from sidecar.cli import (
     validating,
     writing,
 )
+from sidecar.cli.command_help import DescribedCommand
 from sidecar.cli.doctor_command import doctor
 from sidecar.cli.exit_codes import ExitCode, epilog, exit_code_of
-from sidecar.cli.invocation import Globals, HomeOption, JsonOption, Serve
+from sidecar.cli.invocation import Globals, HomeOption, Invocation, JsonOption, Serve
 from sidecar.cli.output import Output
 from sidecar.errors import SidecarError
 
@@ -44,7 +46,6 @@ PROGRAM: Final = "sidecar"
 # Not SIDECAR_…, which are settings of the sidecar.
 DEBUG_VARIABLE: Final = "MEMORY_SIDECAR_TRACEBACK"
 
-_SHORT_HELP_CHARACTERS: Final = 62
 _DAILY: Final = "Memories"
 _GRAPH: Final = "Relations"
 _HOLDS: Final = "Whether they hold"
@@ -129,7 +130,7 @@ class _CommandsWithLateOnes(TyperGroup):
             return super().get_command(ctx, cmd_name)
         function = getattr(importlib.import_module(_LATE[cmd_name]), cmd_name.replace("-", "_"))
         alone = typer.Typer(add_completion=False)
-        alone.command(cmd_name, rich_help_panel=_SHOWING)(function)
+        alone.command(cmd_name, cls=DescribedCommand, rich_help_panel=_SHOWING)(function)
         return typer.main.get_command(alone)
 
 
@@ -157,14 +158,14 @@ def build(serve: Serve) -> typer.Typer:
     ) -> None:
         called.obj = Globals(serve, home, as_json)
         if called.invoked_subcommand is None:
-            _show_commands(called)
+            overview.show_overview(Invocation.of(called, home, is_json=as_json))
 
     for panel, name, command in _COMMANDS:
-        app.command(name, rich_help_panel=panel)(command)
+        app.command(name, cls=DescribedCommand, rich_help_panel=panel)(command)
     for panel, name, about, commands in _GROUPS:
         group = typer.Typer(help=about, no_args_is_help=True, add_completion=False)
         for command_name, command in commands:
-            group.command(command_name)(command)
+            group.command(command_name, cls=DescribedCommand)(command)
         app.add_typer(group, name=name, rich_help_panel=panel)
     # The server reads its own flags, one for each setting.
     passed_on = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -175,6 +176,7 @@ def build(serve: Serve) -> typer.Typer:
 def run_command(arguments: Sequence[str], *, serve: Serve) -> int:
     """Run one command and return its exit code. No error leaves it as a traceback."""
     streams.open_stderr()
+    streams.accept_every_text()
     try:
         return _run_and_tell(arguments, serve)
     finally:
@@ -239,18 +241,6 @@ def _kept_traceback() -> str:
         traceback.print_exc()
         return "Please report it."
     return f"Please report it; {DEBUG_VARIABLE}=1 shows where it happened, and the sidecar's own log is in <home>/logs."
-
-
-def _show_commands(context: typer.Context) -> None:
-    """Show each command in one line, for whoever typed only the name of the program."""
-    group = context.command
-    assert isinstance(group, TyperGroup)
-    commands = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
-    width = max(len(name) for name, _ in commands)
-    typer.echo(f"{group.help}\n")
-    for name, command in commands:
-        typer.echo(f"  {name:{width}}  {command.get_short_help_str(_SHORT_HELP_CHARACTERS) if command else ''}")
-    typer.echo(f"\n`{PROGRAM} COMMAND --help` tells what one takes, `{PROGRAM} --help` the rest.")
 
 
 def _show_version(is_asked: bool) -> None:  # noqa: FBT001 - typer calls it by position

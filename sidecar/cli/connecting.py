@@ -22,6 +22,7 @@ from sidecar.api.plain import JsonValue
 from sidecar.cli import connections_view
 from sidecar.cli.exit_codes import ExitCode
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
+from sidecar.cli.next_steps import ClientFound
 from sidecar.cli.own_program import own_server
 from sidecar.client import DataFolder
 from sidecar.errors import ClientNotFoundError
@@ -147,6 +148,21 @@ def connections(
     connections_view.show_connections(call.output, rows)
     if any(row.is_broken for row in rows):
         raise typer.Exit(ExitCode.FAILED)
+
+
+def clients_found(call: Invocation) -> tuple[ClientFound, ...]:
+    """Return the clients that the user seems to have, each once, from their files alone."""
+    found = []
+    for setup in installed_setups().values():
+        contexts = [_context(call, scope, has_hooks=True) for scope in Scope]
+        if not any(setup.is_present(context) for context in contexts):
+            continue
+        rows = [
+            connections_view.row_of(setup, _Place(setup, each).connection, setup.edits(each), each, is_probing=False)
+            for each in contexts
+        ]
+        found.append(ClientFound(setup.name, setup.title, any(row.is_connected for row in rows)))
+    return tuple(found)
 
 
 def _places(call: Invocation, client: str, scope: Scope, *, has_hooks: bool) -> Iterator[_Place]:

@@ -63,7 +63,7 @@ def disputes(
         return
     if answer.disputes:
         columns = ("number", "opened", "state", "memory", "reason")
-        call.output.table(columns, [_row(dispute) for dispute in answer.disputes])
+        call.output.entries(columns, [_row(dispute) for dispute in answer.disputes])
     else:
         call.output.note("No dispute is open." if not everything else "There is no dispute.")
 

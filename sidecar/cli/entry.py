@@ -24,7 +24,7 @@ def run(arguments: Sequence[str], *, serve: Callable[[Sequence[str]], int]) -> i
     """
     words, home = _without_option(arguments, _HOME_OPTION)
     words, tools = _without_option(words, _TOOLS_OPTION)
-    if words[:1] == ["hook"] and len(words) == _HOOK_WORDS:
+    if words[:1] == ["hook"] and len(words) == _HOOK_WORDS and not words[1].startswith("-"):
         run_hook(words[1], Path(home) if home else None)
     if words[:1] == ["lsp"] and set(words[1:]) <= {_STDIO_OPTION} and tools is None:
         return run_lsp_bridge(Path(home) if home else None)

@@ -12,7 +12,6 @@ from sidecar.api.v1 import memory_service_pb2 as memory_service
 from sidecar.cli import values
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.output import Output
-from sidecar.domain.display import one_line
 from sidecar.domain.edge_paths import Direction
 from sidecar.domain.ids import is_memory_id
 from sidecar.domain.memory import Relation
@@ -228,10 +227,15 @@ def _show_deleted(output: Output, answer: service.DeleteEdgesResponse) -> None:
 
 def _show_graph(output: Output, answer: service.InspectGraphResponse) -> None:
     rows = [
-        (str(node.depth), node.id, short_name(_TYPE, node.type), one_line(node.preview, limit=_PREVIEW_CHARACTERS))
+        (
+            str(node.depth),
+            node.id,
+            short_name(_TYPE, node.type),
+            output.preview(node.preview, limit=_PREVIEW_CHARACTERS),
+        )
         for node in answer.nodes
     ]
-    output.table(("hops", "id", "type", "memory"), rows)
+    output.entries(("hops", "id", "type", "memory"), rows)
     if not answer.edges:
         output.note("Nothing is related to it that way. `sidecar relate` makes relations.")
         return

@@ -10,7 +10,9 @@ from sidecar.api.v1 import insights_service_pb2 as service
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.output import Output
 
-_BARS: Final = " ▁▂▃▄▅▆▇█"
+_BLOCKS: Final = "·▁▂▃▄▅▆▇█"
+# For terminals and files that take no more than ASCII.
+_LETTERS: Final = ".:-=+*%#@"
 _MOST_COLUMNS: Final = 40
 _VOLUMES: Final = frozenset({"useful_recalls"})
 _HEADLINE: Final = "the figure to go by"
@@ -43,7 +45,10 @@ def _show(output: Output, answer: service.ExportMetricsResponse) -> None:
     rows = [(metric.name, told(metric), _counted(metric), _label(metric, answer.headline)) for metric in answer.metrics]
     output.table(("metric", "value", "of", "what it says"), rows)
     output.line()
-    charts = [(series.name, str(sum(series.values)), chart(series.values)) for series in answer.series]
+    charts = [
+        (series.name, str(sum(series.values)), chart(series.values, has_blocks=output.can_show_bars))
+        for series in answer.series
+    ]
     output.table(("by day", "total", "first day to today"), charts)
     output.line()
     if answer.clients:
@@ -61,7 +66,7 @@ def told(metric: service.Metric) -> str:
     return f"{metric.value:.0f}" if metric.name in _VOLUMES else f"{metric.value:.1%}"
 
 
-def chart(values: Sequence[int]) -> str:
+def chart(values: Sequence[int], *, has_blocks: bool = True) -> str:
     """Return a bar for each day or, of many days, for each few of them; the highest is a full one."""
     per_bar = max(-(-len(values) // _MOST_COLUMNS), 1)
     sums = [sum(values[start : start + per_bar]) for start in range(0, len(values), per_bar)]
@@ -69,7 +74,8 @@ def chart(values: Sequence[int]) -> str:
     if not highest:
         return "none"
     # Rounded up: a day with something never looks like one without.
-    return "".join(_BARS[-(-value * (len(_BARS) - 1) // highest)] for value in sums).replace(" ", "·")
+    bars = _BLOCKS if has_blocks else _LETTERS
+    return "".join(bars[-(-value * (len(bars) - 1) // highest)] for value in sums)
 
 
 def _counted(metric: service.Metric) -> str:

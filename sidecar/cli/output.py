@@ -5,26 +5,21 @@ Only a terminal gets lines broken and columns aligned: what is piped has a row o
 """
 
 import json
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from sidecar.api.plain import JsonValue
+from sidecar.cli import layout
 from sidecar.cli.exit_codes import exit_code_of
-from sidecar.domain.display import visible
+from sidecar.domain.display import one_line, visible
 from sidecar.errors import SidecarError
 
-_NARROW_COLUMNS: Final = 60
-_QUOTED: Final = re.compile(r"`[^`]+`")
-# Stands for a space that no line ends at; of the private area, so that no text means it.
-_GLUE: Final = "\ue000"
 _FLAGS: Final = {"page_token": "--page", "n_results": "--limit", "page_size": "--limit", "memory_type": "--type"}
 
 
@@ -37,6 +32,16 @@ class Output:
         self._notes = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     @property
+    def is_for_a_person(self) -> bool:
+        """Whether somebody reads the result on a terminal, rather than a program."""
+        return not self.is_json and self._results.is_terminal
+
+    @property
+    def can_show_bars(self) -> bool:
+        """Whether what reads the result takes more than the letters of its language."""
+        return self._results.encoding.lower().startswith("utf")
+
+    @property
     def can_ask(self) -> bool:
         """Whether somebody is there to answer a question."""
         return not self.is_json and sys.stdin.isatty()
@@ -47,14 +52,22 @@ class Output:
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=True) + "\n")
         sys.stdout.flush()
 
-    def line(self, text: str = "", *, style: str = "", indent: int = 0) -> None:
-        """Write a paragraph of the result, wrapped at the width of a terminal."""
-        self._paragraph(self._results, text, style=style, indent=indent)
+    def line(self, text: str = "", *, style: str = "", indent: int = 0, hang: int = 0) -> None:
+        """Write a paragraph of the result, wrapped at the width of a terminal.
+
+        Args:
+            indent: Columns in front of each line; `hang` those in front of all but the first besides.
+        """
+        self._paragraph(self._results, text, style=style, indent=indent, hang=hang)
 
     def raw(self, text: str) -> None:
         """Write a text that another program may read: neither wrapped nor styled, one line feed at its end."""
         self._results.file.write(visible(text).rstrip("\n") + "\n")
         self._results.file.flush()
+
+    def preview(self, text: str, *, limit: int) -> str:
+        """Return the text in one line, cut at so many characters for a person; a program gets all of it."""
+        return one_line(text, limit=limit if self._results.is_terminal else sys.maxsize)
 
     def note(self, text: str) -> None:
         """Tell a person something that is not part of the result."""
@@ -66,26 +79,42 @@ class Output:
         self._tell(text, style="yellow")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write a table without borders; the first column is never cut, the last one takes the room that is left."""
+        """Write a table without borders; where it does not fit, its fields below each other. No cell is ever cut."""
         if not self._results.is_terminal:
-            for row in rows:
-                self._whole(self._results, "\t".join(" ".join(visible(cell).split()) for cell in row))
-        elif self._results.width < _NARROW_COLUMNS:
-            self._stack(columns, rows)
-        else:
+            self._rows(rows)
+        elif layout.fits_in_columns(columns, rows, width=self._results.width):
             self._align(columns, rows)
+        else:
+            self._paragraphs(layout.below_each_other(columns, rows, width=self._results.width))
 
-    def _stack(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def entries(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Write a table whose last column is a text; where it does not fit, the texts below what belongs to them."""
+        if not self._results.is_terminal:
+            self._rows(rows)
+        elif layout.fits_in_columns(columns, rows, width=self._results.width):
+            self._align(columns, rows)
+        else:
+            self._paragraphs(layout.as_entries(rows, width=self._results.width))
+
+    def _rows(self, rows: Sequence[Sequence[str]]) -> None:
         for row in rows:
-            self.line(row[0], style="bold")
-            for name, cell in zip(columns[1:], row[1:], strict=True):
-                self.line(f"{name}: {cell}" if name else cell, indent=2)
+            self._whole(self._results, "\t".join(" ".join(visible(cell).split()) for cell in row))
+
+    def _paragraphs(self, lines: Iterable[layout.Line]) -> None:
+        for line in lines:
+            self.line(line.text, style="bold" if line.is_heading else "", indent=line.indent, hang=line.hang)
 
     def _align(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-        first_width = max((cell_len(visible(row[0])) for row in rows), default=None)
-        for position, name in enumerate(columns[:-1]):
-            table.add_column(name, no_wrap=True, min_width=first_width if position == 0 else None)
+        table = Table(
+            box=None,
+            pad_edge=False,
+            show_edge=False,
+            padding=(0, layout.GAP, 0, 0),
+            show_header=any(columns),
+            header_style="bold",
+        )
+        for name in columns[:-1]:
+            table.add_column(name, no_wrap=True)
         table.add_column(columns[-1], overflow="fold")
         for row in rows:
             table.add_row(*(Text(visible(cell)) for cell in row))
@@ -94,20 +123,24 @@ class Output:
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
         """Show a person that something is under way; nothing where stderr is no terminal."""
-        if self.is_json or not self._notes.is_terminal:
+        if self.is_json or not self._notes.is_interactive:
             yield
             return
-        with self._notes.status(what):
+        with self._notes.status(what, spinner=self._spinner):
             yield
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[int, int], None]]:
         """Show a person how far something has come; takes how much is done, and how much there is, 0 if not known."""
-        if self.is_json or not self._notes.is_terminal:
+        if self.is_json or not self._notes.is_interactive:
             yield lambda _done, _total: None
             return
-        with self._notes.status(what) as status:
+        with self._notes.status(what, spinner=self._spinner) as status:
             yield lambda done, total: status.update(f"{what} {done:,}" + (f" of {total:,}" if total else ""))
+
+    @property
+    def _spinner(self) -> str:
+        return "dots" if self._notes.encoding.lower().startswith("utf") else "line"
 
     def error(self, error: SidecarError) -> None:
         """Say what went wrong; as JSON: reason, message, metadata and exit code."""
@@ -140,13 +173,15 @@ class Output:
         with suppress(OSError):
             self._paragraph(self._notes, text, style=style, indent=0)
 
-    def _paragraph(self, console: Console, text: str, *, style: str, indent: int) -> None:
+    def _paragraph(self, console: Console, text: str, *, style: str, indent: int, hang: int = 0) -> None:
         for part in visible(text).split("\n"):
             if not console.is_terminal:
                 self._whole(console, " " * indent + part, style=style)
                 continue
-            for line in _wrapped(console, part, width=max(console.width - indent, 20)):
-                self._whole(console, " " * indent + line, style=style)
+            margin = indent
+            for line in layout.wrapped(console, part, width=console.width - indent - hang):
+                self._whole(console, " " * margin + line, style=style)
+                margin = indent + hang
 
     def _whole(self, console: Console, text: str, *, style: str = "") -> None:
         """Write one line, however long: where it breaks is the terminal's matter, so that it can be copied."""
@@ -155,12 +190,3 @@ class Output:
         else:
             # Rich would make spaces of the tabs.
             console.file.write(f"{text}\n")
-
-
-def _wrapped(console: Console, text: str, *, width: int) -> list[str]:
-    """Return the text in lines; neither a word nor what stands in backticks is broken, since it is to be copied."""
-    if _GLUE in text:
-        return [text]
-    glued = _QUOTED.sub(lambda found: found[0].replace(" ", _GLUE), text)
-    lines = Text(glued, overflow="ignore").wrap(console, width)
-    return [line.plain.replace(_GLUE, " ").rstrip() for line in lines] or [""]

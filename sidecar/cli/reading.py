@@ -12,7 +12,6 @@ from sidecar.cli import rendering, values
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption, project_here
 from sidecar.cli.output import Output
 from sidecar.cli.typed_text import text_of
-from sidecar.domain.display import one_line
 from sidecar.domain.memory import MemoryState, MemoryType, Relation
 from sidecar.domain.namespace import EVERYTHING
 from sidecar.domain.store_values import OrderBy
@@ -177,7 +176,10 @@ def list_memories(
         typer.Option("--state", help="Only this state; may be given several times.", show_default="active"),
     ] = None,
     min_importance: values.MinImportanceOption = 0.0,
-    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=1000, help="Most memories to show.")] = 20,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-l", min=1, max=1000, help="Most memories to show.", show_default="setting page_size"),
+    ] = None,
     order: Annotated[OrderBy, typer.Option("--order-by", help="What to order by.")] = OrderBy.CREATED_AT,
     ascending: Annotated[bool, typer.Option("--ascending", help="Smallest or oldest first.")] = False,
     page: Annotated[str, typer.Option("--page", help="Token that the page before ended with.", metavar="TOKEN")] = "",
@@ -188,7 +190,7 @@ def list_memories(
     call = Invocation.of(context, home, is_json=as_json)
     request = service.ListMemoriesRequest(
         filter=_filter(namespace, types, states, min_importance),
-        page_size=limit,
+        page_size=limit or 0,
         page_token=page,
         order_by=values.order_by(order),
         ascending=ascending,
@@ -202,10 +204,15 @@ def list_memories(
     if answer.memories:
         now = datetime.now(UTC)
         rows = [
-            (memory.id, rendering.type_name(memory), rendering.memory_age(memory, now=now), _preview(memory))
+            (
+                memory.id,
+                rendering.type_name(memory),
+                rendering.memory_age(memory, now=now),
+                call.output.preview(memory.content, limit=_PREVIEW_CHARACTERS),
+            )
             for memory in answer.memories
         ]
-        call.output.table(("id", "type", "age", "memory"), rows)
+        call.output.entries(("id", "type", "age", "memory"), rows)
     else:
         call.output.note(_FIRST_STEPS if is_store_empty else f"None in {_place(namespace)}. {_elsewhere(namespace)}")
     if answer.next_page_token:
@@ -280,7 +287,3 @@ def _elsewhere(namespace: str) -> str:
 def _is_empty(sidecar: "Sidecar") -> bool:
     everything = service.MemoryFilter(namespace=EVERYTHING)
     return sidecar.count_memories(service.CountMemoriesRequest(filter=everything)).total == 0
-
-
-def _preview(memory: pb.Memory) -> str:
-    return one_line(memory.content, limit=_PREVIEW_CHARACTERS)

@@ -125,14 +125,18 @@ def redactions(found: "list[pb.Redaction]") -> str:
     return ", ".join(f"{one.count} {one.rule}" for one in found)
 
 
+def place(*, is_local: bool) -> str:
+    """Return where texts go that a language model is sent."""
+    return "on this machine" if is_local else "REMOTE: texts leave this machine"
+
+
 def language_model(status: admin.LanguageModelStatus) -> str:
     """Return which language model is asked, where, and what that costs."""
     if not status.host:
         return "off, nothing is sent anywhere"
-    where = "on this machine" if status.local else "REMOTE: texts leave this machine"
     parts = [
         short_name(admin.PartState.DESCRIPTOR, status.state),
-        f"{status.model} by {status.provider} at {status.host} ({where})",
+        f"{status.model} by {status.provider} at {status.host} ({place(is_local=status.local)})",
         f"today {status.calls_today} of {status.calls_a_day} questions",
         f"{status.tokens_today} of {status.tokens_a_day} tokens",
     ]

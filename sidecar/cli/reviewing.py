@@ -3,6 +3,7 @@
 A memory that only a judge speaks against has no dispute that could be resolved; one is opened then, and ended at once.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
@@ -15,6 +16,7 @@ from sidecar.api.v1 import validation_service_pb2 as validation
 from sidecar.cli import values
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.output import Output
+from sidecar.cli.session_view import first_words
 from sidecar.domain.ids import is_memory_id
 from sidecar.errors import InvalidInputError
 
@@ -56,7 +58,10 @@ def review(
     call = Invocation.of(context, home, is_json=as_json)
     if not memory_id:
         with call.sidecar() as sidecar:
-            _show_items(call.output, sidecar.list_review_items(insights.ListReviewItemsRequest(limit=limit)))
+            answer = sidecar.list_review_items(insights.ListReviewItemsRequest(limit=limit))
+            listed = () if call.output.is_json else [item.memory_id for item in answer.items]
+            texts = first_words(call.output, sidecar, listed)
+        _show_items(call.output, answer, texts)
         return
     if decision is None:
         raise InvalidInputError("decision", "", "`accept` or `dismiss` behind the id")
@@ -127,7 +132,7 @@ def _show_settled(output: Output, settled: _Settled) -> None:
         output.line(f"undo: {command}", indent=3)
 
 
-def _show_items(output: Output, answer: insights.ListReviewItemsResponse) -> None:
+def _show_items(output: Output, answer: insights.ListReviewItemsResponse, texts: Mapping[str, str]) -> None:
     if output.is_json:
         output.document(plain(answer))
         return
@@ -141,10 +146,11 @@ def _show_items(output: Output, answer: insights.ListReviewItemsResponse) -> Non
             item.latest_time.ToDatetime().strftime("%Y-%m-%d %H:%M"),
             ", ".join(item.sources),
             ", ".join(str(number) for number in item.dispute_ids) or "-",
+            texts[item.memory_id],
         )
         for item in answer.items
     ]
-    output.table(("memory", "misled", "latest", "says who", "open disputes"), rows)
+    output.entries(("memory", "misled", "latest", "says who", "disputes", "its text"), rows)
     output.note(
         "`sidecar why ID` shows the evidence. `sidecar review ID accept` forgets it, `accept --by ID` replaces it, and "
         "`dismiss` clears it; each tells how to undo that."

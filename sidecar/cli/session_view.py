@@ -10,7 +10,6 @@ from sidecar.api.plain import short_name
 from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.cli.output import Output
-from sidecar.domain.display import one_line
 from sidecar.errors import InvalidInputError, MemoryNotFoundError, NotFoundError
 
 if TYPE_CHECKING:
@@ -54,16 +53,18 @@ def show_session(
     output: Output, sidecar: "Sidecar", thread: evidence.SessionThread, recalls: Sequence[evidence.SessionRecall]
 ) -> None:
     """Show each recall of the session with the memories that it showed."""
-    texts = _texts(sidecar, recalls)
+    texts = first_words(output, sidecar, (each for recall in recalls for each in recall.shown.ids.memory_ids))
     output.line(f"{thread.client}, session {thread.session}, project {thread.project or '-'}", style="bold")
     for recall in recalls:
         at = recall.create_time.ToDatetime().strftime("%Y-%m-%d %H:%M:%S")
         agent = f", agent {recall.agent_id}" if recall.agent_id else ""
         output.line(f"{at}  {recall.tool}{agent}: {_told(recall)}")
         used = set(recall.used_memory_ids)
-        for memory_id in recall.shown.ids.memory_ids:
-            mark = "used" if memory_id in used else "    "
-            output.line(f"{mark}  {memory_id}  {texts[memory_id]}", indent=2)
+        rows = [
+            ("used" if memory_id in used else "-", memory_id, texts[memory_id])
+            for memory_id in recall.shown.ids.memory_ids
+        ]
+        output.entries(("use", "memory", "its text"), rows)
 
 
 def _told(recall: evidence.SessionRecall) -> str:
@@ -78,15 +79,14 @@ def _told(recall: evidence.SessionRecall) -> str:
     return f"what it showed could not be read: {reason or 'no reason told'}"
 
 
-def _texts(sidecar: "Sidecar", recalls: Sequence[evidence.SessionRecall]) -> dict[str, str]:
-    """Return the first words of every memory that was shown."""
-    shown = {memory_id for recall in recalls for memory_id in recall.shown.ids.memory_ids}
-    return {memory_id: _first_words(sidecar, memory_id) for memory_id in shown}
+def first_words(output: Output, sidecar: "Sidecar", memory_ids: Iterable[str]) -> dict[str, str]:
+    """Return the beginning of each memory's text by its id; for a program all of it."""
+    return {memory_id: _text(output, sidecar, memory_id) for memory_id in set(memory_ids)}
 
 
-def _first_words(sidecar: "Sidecar", memory_id: str) -> str:
+def _text(output: Output, sidecar: "Sidecar", memory_id: str) -> str:
     try:
         answer = sidecar.get_memory(service.GetMemoryRequest(memory_id=memory_id))
     except MemoryNotFoundError:
         return "(purged)"
-    return one_line(answer.memory.content, limit=_PREVIEW_CHARACTERS)
+    return output.preview(answer.memory.content, limit=_PREVIEW_CHARACTERS)

@@ -13,7 +13,6 @@ from sidecar.api.v1 import evidence_service_pb2 as evidence
 from sidecar.cli import coverage_view, rendering, session_view
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.output import Output
-from sidecar.domain.display import one_line
 
 if TYPE_CHECKING:
     from sidecar.client import Sidecar
@@ -84,23 +83,27 @@ def _show_sessions(output: Output, sidecar: "Sidecar", limit: int) -> None:
     if not answer.sessions:
         output.note(_NO_SESSIONS)
         return
-    short = session_view.short_ids(coverage.thread.session for coverage in answer.sessions)
+    whole = [coverage.thread.session for coverage in answer.sessions]
+    short = session_view.short_ids(whole) if output.is_for_a_person else {session: session for session in whole}
     now = datetime.now(UTC)
     columns = ("session", "ago", "client", "project", "recalls", "shown", "used", "unknown")
-    output.table(columns, [_session_row(coverage, short, now) for coverage in answer.sessions])
+    output.table(columns, [_session_row(output, coverage, short, now) for coverage in answer.sessions])
     output.note("`sidecar sessions ID` shows the recalls of one.")
 
 
-def _session_row(coverage: evidence.SessionCoverage, short: Mapping[str, str], now: datetime) -> tuple[str, ...]:
+def _session_row(
+    output: Output, coverage: evidence.SessionCoverage, short: Mapping[str, str], now: datetime
+) -> tuple[str, ...]:
     thread = coverage.thread
+    agent = thread.agent_id[:_AGENT_CHARACTERS] if output.is_for_a_person else thread.agent_id
     unread = dict(coverage.unknown)
     if coverage.cannot_record:
         unread["cannot record"] = coverage.cannot_record
     return (
-        short[thread.session] + (f" ({thread.agent_id[:_AGENT_CHARACTERS]})" if thread.agent_id else ""),
+        short[thread.session] + (f" ({agent})" if agent else ""),
         rendering.age((now - coverage.last_seen_time.ToDatetime(tzinfo=UTC)).total_seconds()),
         thread.client,
-        one_line(thread.project, limit=_PROJECT_CHARACTERS) or "-",
+        output.preview(thread.project, limit=_PROJECT_CHARACTERS) or "-",
         str(coverage.recalls),
         str(coverage.shown),
         str(coverage.used),

@@ -9,6 +9,7 @@ from sidecar.api.v1 import insights_service_pb2 as service
 from sidecar.cli import rendering, values
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.output import Output
+from sidecar.cli.session_view import first_words
 
 _STANDING: Final = service.EvidenceStanding.DESCRIPTOR
 _SESSION_CHARACTERS: Final = 8
@@ -32,9 +33,11 @@ def why(
     )
     with call.sidecar() as sidecar:
         answer = sidecar.explain_memory(request)
+        texts = {} if call.output.is_json else first_words(call.output, sidecar, [request.memory_id])
     if call.output.is_json:
         call.output.document(plain(answer))
     else:
+        call.output.line(f"{request.memory_id}  {texts[request.memory_id]}")
         _show_why(call.output, answer, has_query=bool(query.strip()))
 
 
@@ -115,13 +118,13 @@ def _show_why(output: Output, answer: service.ExplainMemoryResponse, *, has_quer
                 event.source,
                 event.valence,
                 f"{event.weight:.2f}",
-                short_name(_STANDING, event.standing).replace("_", " "),
                 event.client or "-",
-                event.session[:_SESSION_CHARACTERS] or "-",
+                (event.session[:_SESSION_CHARACTERS] if output.is_for_a_person else event.session) or "-",
+                short_name(_STANDING, event.standing).replace("_", " "),
             )
             for event in answer.events
         ]
-        output.table(("when", "source", "says", "weight", "what became of it", "client", "session"), rows)
+        output.table(("when", "source", "says", "weight", "client", "session", "taken as"), rows)
     else:
         output.line("Nothing was said of its use in that time.")
     if has_query:

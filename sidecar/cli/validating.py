@@ -127,7 +127,7 @@ def history(
         call.output.document(plain(answer))
         return
     if answer.events:
-        call.output.table(("time", "kind", "said", "text"), [_event_row(event) for event in answer.events])
+        call.output.entries(("time", "kind", "said", "text"), [_event_row(event) for event in answer.events])
     summary = answer.summary
     rate = f"{summary.success_rate:.0%}" if summary.HasField("success_rate") else "not known"
     call.output.line(

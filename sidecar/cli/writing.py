@@ -11,7 +11,7 @@ from sidecar.cli import rendering, values
 from sidecar.cli.exit_codes import ExitCode
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption, project_here
 from sidecar.cli.output import Output
-from sidecar.cli.typed_text import text_of
+from sidecar.cli.typed_text import json_object, text_of
 from sidecar.domain.display import one_line
 from sidecar.domain.ids import is_memory_id
 from sidecar.domain.memory import MemoryType, Provenance
@@ -41,6 +41,11 @@ ImportanceOption: TypeAlias = Annotated[
     ),
 ]
 
+ConfidenceOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option("--confidence", min=0.0, max=1.0, help="How sure it is.", show_default="setting remember_confidence"),
+]
+
 
 def remember(
     context: typer.Context,
@@ -61,6 +66,10 @@ def remember(
         ),
     ] = "",
     importance: ImportanceOption = None,
+    confidence: ConfidenceOption = None,
+    metadata: Annotated[
+        str, typer.Option("--metadata", metavar="JSON", help="A JSON object of what belongs to it, at most 16 KiB.")
+    ] = "",
     supersedes: Annotated[
         list[str] | None, typer.Option("--supersedes", metavar="ID", help="A memory that this one replaces.")
     ] = None,
@@ -83,10 +92,13 @@ def remember(
         memory_type=values.memory_type(kind) if kind else pb.MEMORY_TYPE_UNSPECIFIED,
         namespace=values.namespace(namespace),
         importance=importance,
+        confidence=confidence,
         links=values.links_of(supersedes=supersedes, derived_from=derived_from, relates_to=relates_to),
         provenance=values.provenance(source),
         wait_for_index=wait,
     )
+    if metadata:
+        request.metadata.update(json_object(metadata, what="--metadata"))
     with call.sidecar() as sidecar:
         answer = sidecar.remember(request)
     if call.output.is_json:
@@ -212,10 +224,10 @@ def _consents(output: Output, preview: service.ForgetMemoriesResponse, *, is_pur
         output.document(plain(preview))
         return False
     rows = [
-        (memory.id, rendering.type_name(memory), one_line(memory.content, limit=_PREVIEW_CHARACTERS))
+        (memory.id, rendering.type_name(memory), output.preview(memory.content, limit=_PREVIEW_CHARACTERS))
         for memory in preview.memories
     ]
-    output.table(("id", "type", "memory"), rows)
+    output.entries(("id", "type", "memory"), rows)
     _show_skipped(output, preview)
     what = "Purge" if is_purge else "Forget"
     if is_purge:

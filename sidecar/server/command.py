@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from sidecar.client.endpoint import Endpoint
 from sidecar.client.isolation import OWN_PROCESS
@@ -15,6 +16,25 @@ from sidecar.errors import SidecarError
 from sidecar.server.application import Run
 from sidecar.server.exit_codes import exit_code_of
 from sidecar.server.lifecycle import serve
+
+_EPILOG: Final = """\
+examples:
+  sidecar serve --log-level debug
+      in the foreground, until Ctrl-C
+  sidecar serve --home /srv/memories --idle-exit-s 3600
+      for another data folder, until nobody called for an hour
+
+exit codes:
+  0  stopped in order
+  1  a fault; the log has it
+  2  a flag or setting is wrong
+  3  another sidecar holds the data folder
+  4  the data folder is not ours alone
+  5  the disk or the database refuses
+
+see also:
+  sidecar start, sidecar status; docs/configuration.md has every setting
+"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -50,7 +70,10 @@ def tell_ready(endpoint: Endpoint) -> None:
 def _settings(arguments: Sequence[str]) -> Settings:
     parser = argparse.ArgumentParser(
         prog="sidecar serve",
+        usage="sidecar serve [--home HOME] [--SETTING VALUE]...",
         description="Run the sidecar in the foreground. Clients start one by themselves; this is for services.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--home", type=Path, help="the data folder; without it SIDECAR_HOME, else the user's own")

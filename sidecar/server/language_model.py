@@ -5,9 +5,8 @@ started the sidecar, and everything but the language model works without.
 """
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from sidecar.adapters.judges.choose import choose_judge
 from sidecar.client.trusted_files import read_private_file
@@ -61,20 +60,14 @@ def set_up_llm(settings: Settings, *, ledger: LlmLedger, redactor: Redactor, clo
             raise InvalidInputError("judge", settings.judge, "`local`, or a language model named by the setting `llm`")
         return LlmSetUp(None, LlmStatus(None, budget, LlmSpending()))
     # The HTTP library takes a tenth of a second to import: for those alone who ask a model.
-    from sidecar.adapters.llm.choose import load_language_model  # noqa: PLC0415
-    from sidecar.adapters.llm.endpoint import LlmSettings, parse_address  # noqa: PLC0415
+    from sidecar.adapters.llm.choose import load_with_key  # noqa: PLC0415
+    from sidecar.adapters.llm.endpoint import parse_address  # noqa: PLC0415
+    from sidecar.adapters.llm.named_model import llm_settings  # noqa: PLC0415
 
-    named = LlmSettings(
-        provider=provider,
-        base_url=settings.llm_base_url,
-        model=settings.llm_model,
-        api_key_variable=settings.llm_api_key_variable,
-        timeout_s=settings.llm_timeout_s,
-    )
+    named = llm_settings(settings)
     endpoint = parse_address(named).endpoint
     try:
-        key = _key_in_file(settings.llm_api_key_file)
-        model = load_language_model(replace(named, api_key=key), _taken_out(named.api_key_variable))
+        model = load_with_key(named, os.environ, read_private=read_private_file)
     except (InvalidInputError, UntrustedPathError) as error:
         return LlmSetUp(None, LlmStatus(endpoint, budget, LlmSpending(), problem=error.message))
     assert model is not None, "a provider is named"
@@ -97,30 +90,3 @@ def pick_judge(settings: Settings, llm: LlmSetUp, *, local: Callable[[], Judge],
     if kind is JudgeKind.LLM and llm.model is None:
         return None
     return choose_judge(kind, local=local, model=llm.model, clock=clock, max_bytes=settings.judge_llm_bytes)
-
-
-def _key_in_file(name: str) -> str:
-    """Return what the file holds, empty if none is named.
-
-    Raises:
-        InvalidInputError: It is not there, or holds no text.
-        UntrustedPathError: Somebody else may read or change it.
-    """
-    if not name:
-        return ""
-    path = Path(name).expanduser()
-    if not path.is_absolute():
-        raise InvalidInputError("llm_api_key_file", name, "an absolute path, or one that begins with `~`")
-    try:
-        content = read_private_file(path)
-    except OSError as error:
-        raise InvalidInputError("llm_api_key_file", name, "a file that you may read") from error
-    if not content or not content.strip():
-        raise InvalidInputError("llm_api_key_file", name, "a file that is there and holds the key")
-    # Whether it is a key is checked where it is used; the message must not show it.
-    return content.decode("utf-8", "replace")
-
-
-def _taken_out(variable: str) -> Mapping[str, str]:
-    """Return a variable of the environment, and take it out, so that no process of ours inherits the key."""
-    return {variable: os.environ.pop(variable, "")} if variable else {}

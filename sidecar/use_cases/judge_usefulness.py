@@ -5,6 +5,7 @@ What cannot be judged now waits, and what makes the judge stumble is parked; nei
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -105,11 +106,14 @@ class JudgeUsefulness:
             await self._store.end_judge_jobs(silent)
         if not asked:
             return True
-        try:
-            await self._judge_all(asked)
-        except JudgeUnavailableError as error:
-            await self._wait_for_judge([job for job, _ in asked], error)
-            return False
+        # What is reached is kept at once: an answer that was paid for must not wait for one that does not come.
+        groups = _by_transcript(asked)
+        for place, group in enumerate(groups):
+            try:
+                await self._judge_all(group)
+            except JudgeUnavailableError as error:
+                await self._wait_for_judge([job for left in groups[place:] for job, _ in left], error)
+                return False
         self._outages_in_a_row = 0
         self.problem = ""
         return True
@@ -154,6 +158,14 @@ class JudgeUsefulness:
         self._outages_in_a_row = min(self._outages_in_a_row + 1, 10)
         next_try = self._clock.now() + timedelta(seconds=wait_s)
         await self._store.release_judge_jobs(jobs, next_try_at=next_try)
+
+
+def _by_transcript(asked: Sequence[tuple[JudgeJob, JudgeCase]]) -> list[list[tuple[JudgeJob, JudgeCase]]]:
+    """Return what is to be judged, put together where a judge reads the same transcript; in order."""
+    groups: defaultdict[object, list[tuple[JudgeJob, JudgeCase]]] = defaultdict(list)
+    for job, case in asked:
+        groups[case.before, case.after].append((job, case))
+    return list(groups.values())
 
 
 def _reason(error: Exception) -> str:

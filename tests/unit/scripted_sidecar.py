@@ -10,6 +10,8 @@ from google.protobuf.message import Message
 
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
+from sidecar.api.v1 import memory_pb2 as pb
+from sidecar.api.v1 import memory_service_pb2 as memory
 from sidecar.client import Sidecar
 
 
@@ -20,6 +22,7 @@ class ScriptedSidecar:
         self.answers = {
             "get_status": admin.GetStatusResponse(),
             "get_coverage": evidence.GetCoverageResponse(),
+            "get_memory": memory.GetMemoryResponse(memory=pb.Memory(content="A text.")),
             **answers,
         }
         self.requests: list[Any] = []

@@ -57,18 +57,6 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"sidecar {name}" in capsys.readouterr().out
 
 
-def test_nothing_asked_for_shows_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever types only the name of the program wants to know what there is: one line each, in one tall screen."""
-    assert command() == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    lines = captured.out.splitlines()
-    assert max(map(len, lines)) <= 80
-    assert len(lines) < 60
-    for name in (*COMMANDS.split(), "serve", "demo", "bench"):
-        assert any(line.startswith(f"  {name} ") for line in lines), name
-
-
 def test_every_command_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
     """The document names each command that help lists."""
     text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -405,3 +393,28 @@ def test_doctor_tells_of_the_language_model(
     assert printed.count("no key") == 1
     assert "REMOTE" in printed
     assert "2 answers dropped" in printed
+
+
+def test_remember_takes_what_belongs_to_a_memory(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A ticket's number, or how sure it is; what is no JSON object is refused before anything is asked."""
+    sidecar = ScriptedSidecar(remember=service.RememberResponse(memory_id=A))
+    connect_to(monkeypatch, sidecar)
+    assert command("remember", "Redis.", "--confidence", "0.8", "--metadata", '{"ticket": 7}') == 0
+    request = sidecar.requests[0]
+    assert request.confidence == 0.8
+    assert dict(request.metadata) == {"ticket": 7}
+    assert command("remember", "Redis.", "--metadata", "[7]") == 2
+    assert "--metadata" in capsys.readouterr().err
+    assert len(sidecar.requests) == 1
+
+
+def test_list_leaves_its_length_to_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As every other way to a listing does."""
+    sidecar = ScriptedSidecar(
+        list_memories=service.ListMemoriesResponse(memories=[memory()]), count_memories=count_of(1)
+    )
+    connect_to(monkeypatch, sidecar)
+    assert command("list") == 0
+    assert sidecar.requests[0].page_size == 0

@@ -76,7 +76,7 @@ def test_commands_ask_and_tell(
     assert command(*typed) == 0
     assert seen in capsys.readouterr().out
     for name, value in fields.items():
-        assert getattr(sidecar.requests[-1], name) == value
+        assert getattr(sidecar.requests[0], name) == value
     assert command(*typed, "--json") == 0
     assert isinstance(json.loads(capsys.readouterr().out), dict)
 

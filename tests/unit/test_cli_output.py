@@ -1,16 +1,21 @@
 """What commands print: safe for a terminal, 80 columns without one, one JSON document for scripts."""
 
+import io
 import json
 import re
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
+from rich.cells import cell_len
 
 from sidecar.api.plain import plain
 from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
+from sidecar.cli.insights import chart
 from sidecar.cli.output import Output
+from sidecar.cli.streams import accept_every_text
 from sidecar.domain.display import one_line, visible
 from sidecar.errors import InvalidInputError, all_errors
 
@@ -88,15 +93,51 @@ def test_what_is_to_be_copied_is_not_broken(
 def test_narrow_terminal_gets_the_fields_below_each_other(
     on_terminal: Callable[[int], Output], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Columns of a few characters cannot be read."""
-    on_terminal(40).table(("id", "type", "memory"), [(MEMORY_ID, "decision", "Redis.")])
-    assert plain_lines(capsys) == [MEMORY_ID, "  type: decision", "  memory: Redis."]
+    """Columns of a few characters cannot be read; a pair of name and value is not torn apart."""
+    row = (MEMORY_ID, "decision", "Redis was chosen.")
+    on_terminal(40).table(("id", "type", "memory"), [row])
+    assert plain_lines(capsys) == [MEMORY_ID, "  type: decision", "  memory: Redis was chosen."]
+    on_terminal(40).table(("part", "state"), [("queue", "0 waiting, 0 given up, and all is well")])
+    assert plain_lines(capsys) == ["queue: 0 waiting, 0 given up, and all is", "well"]
 
 
-def test_first_column_is_never_cut(on_terminal: Callable[[int], Output], capsys: pytest.CaptureFixture[str]) -> None:
-    """An id without its end is of no use."""
-    on_terminal(60).table(("id", "b", "c", "d"), [(MEMORY_ID, "b" * 30, "c" * 30, "d" * 30)])
-    assert MEMORY_ID in plain_lines(capsys)[1]
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+def test_entries_have_room_for_their_text(
+    on_terminal: Callable[[int], Output], capsys: pytest.CaptureFixture[str], columns: int
+) -> None:
+    """A text beside its columns where there is room, else below them; nothing is lost at any width."""
+    text = "The staging database is restored every night, so that nothing is kept there 🚢 港口服务的部署在星期二进行。"
+    on_terminal(columns).entries(("id", "type", "memory"), [(MEMORY_ID, "gotcha", text), ("b", "fact", "short")])
+    lines = plain_lines(capsys)
+    assert max(map(cell_len, lines)) <= max(columns, len(MEMORY_ID))
+    assert "".join("".join(lines).split()).count("".join(text.split())) == 1
+    assert (lines[0].split() == ["id", "type", "memory"]) is (columns == 200)
+    assert (f"{MEMORY_ID}  gotcha" in lines) is (columns in {40, 80})
+
+
+def test_wide_characters_are_broken_where_the_line_ends(
+    on_terminal: Callable[[int], Output], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Chinese has no spaces to break at, and each of its characters takes two columns."""
+    on_terminal(40).line("港口" * 50, indent=3)
+    lines = plain_lines(capsys)
+    assert "".join(line.strip() for line in lines) == "港口" * 50
+    assert max(map(cell_len, lines)) <= 40
+
+
+def test_preview_is_cut_for_a_person_alone(on_terminal: Callable[[int], Output]) -> None:
+    """Whoever reads a pipe has no other way to the rest."""
+    assert Output(is_json=False).preview("x" * 70_000, limit=10) == "x" * 70_000
+    assert on_terminal(80).preview("x" * 70_000, limit=10) == "x" * 9 + "…"
+
+
+def test_no_cell_is_cut(on_terminal: Callable[[int], Output], capsys: pytest.CaptureFixture[str]) -> None:
+    """An id without its end is of no use, and who reads half a figure is misled."""
+    row = (MEMORY_ID, "b" * 30, "c" * 30, "d" * 30)
+    for columns in (60, 130):
+        on_terminal(columns).table(("id", "b", "c", "d"), [row])
+        printed = " ".join(plain_lines(capsys))
+        assert all(cell in printed for cell in row)
 
 
 def test_piped_rows_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,3 +214,20 @@ def test_maps_and_unknown_enum_values_become_plain() -> None:
     memory = pb.Memory()
     memory.ParseFromString(b"\x18\x63")
     assert plain(memory)["type"] == "99"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_every_text_can_be_written(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    """A terminal or a file that knows few letters gets others in plain ones, and never a failure."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", stream)
+    accept_every_text()
+    output = Output(is_json=False)
+    output.line("relevance × age … → “good” 🚢 港")
+    output.table(("a", "b"), [("é", "…")])
+    stream.flush()
+    written = stream.buffer.getvalue().decode(encoding)
+    assert "\\u{1f6a2} \\u{6e2f}" in written
+    assert ("relevance x age ... -> " if encoding == "ascii" else "relevance × age ") in written
+    assert not output.can_show_bars
+    assert chart([0, 1, 8], has_blocks=output.can_show_bars).isascii()

@@ -58,12 +58,12 @@ def sidecar(monkeypatch: pytest.MonkeyPatch) -> ScriptedSidecar:
 
 
 def test_sessions_tell_what_could_not_be_read(sidecar: ScriptedSidecar, capsys: pytest.CaptureFixture[str]) -> None:
-    """An unknown is shown as such, never as zero; eight characters name a session."""
+    """An unknown is shown as such, never as zero; a program gets whole ids, a person what tells them apart."""
     assert command("sessions") == 0
     printed = capsys.readouterr().out
     assert "1 spilled" in printed
-    assert printed.startswith("6f1c9a52\t")
-    assert "6f1c9a52 (sub)\t" in printed
+    assert printed.startswith(f"{SESSION}\t")
+    assert f"{SESSION} (sub)\t" in printed
 
 
 def test_session_shows_each_recall(sidecar: ScriptedSidecar, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,9 +71,9 @@ def test_session_shows_each_recall(sidecar: ScriptedSidecar, capsys: pytest.Capt
     assert command("sessions", SESSION[:8]) == 0
     printed = capsys.readouterr().out
     assert "recall: showed 3, used 1" in printed
-    assert f"used  {B}  Redis keeps the sessions." in printed
-    assert f"      {A}  Redis keeps the sessions." in printed
-    assert f"{PURGED}  (purged)" in printed
+    assert f"used\t{B}\tRedis keeps the sessions." in printed
+    assert f"-\t{A}\tRedis keeps the sessions." in printed
+    assert f"{PURGED}\t(purged)" in printed
     assert "recall: showed nothing" in printed
     assert "agent sub: what it showed could not be read: spilled" in printed
     asked = next(one for one in sidecar.requests if isinstance(one, evidence.GetSessionRequest))

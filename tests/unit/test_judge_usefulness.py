@@ -91,6 +91,29 @@ async def test_judge_that_is_away_costs_no_attempts() -> None:
     assert await bench.used(memory_ids[0])
 
 
+async def test_verdicts_reached_before_the_judge_went_away_are_kept() -> None:
+    """A language model's were paid for; only the other session waits, and it alone is asked about again."""
+
+    class OneAnswer(PhraseJudge):
+        async def judge(self, cases: Sequence[JudgeCase]) -> list[Verdict | None]:
+            verdicts = await super().judge(cases)
+            self.is_away = True
+            return verdicts
+
+    judge = OneAnswer()
+    bench = Bench(judge)
+    memory_ids = await bench.show("used=0.9", "used=0.8")
+    await bench.work_off()
+    assert [await bench.used(memory_id) for memory_id in memory_ids] == [True, False]
+    counts = await bench.store.judge_job_counts(OWNER)
+    assert (counts.waiting, counts.done, counts.parked) == (1, 1, 0)
+    bench.clock.advance(timedelta(minutes=2))
+    judge.is_away = False
+    await bench.work_off()
+    assert await bench.used(memory_ids[1])
+    assert len(judge.asked) == 2
+
+
 async def test_case_that_makes_the_judge_stumble_is_parked_alone() -> None:
     """With the kind of its failure, whose words may quote the session; those it came with are judged."""
     bench = Bench(PhraseJudge())

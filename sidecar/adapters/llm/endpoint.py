@@ -22,7 +22,8 @@ class LlmSettings:
 
     Attributes:
         base_url: Such as `http://127.0.0.1:11434/v1`; for Anthropic without `/v1`.
-        api_key_variable: Name of the environment variable that holds the key; empty for none.
+        api_key_file: Path of the file that holds the key; empty for none.
+        api_key_variable: Name of the environment variable that holds the key instead; empty for none.
         api_key: The key itself, where something else than a variable holds it; empty otherwise. Never shown.
         timeout_s: For one question, from first byte to last.
     """
@@ -33,6 +34,7 @@ class LlmSettings:
     api_key_variable: str = ""
     timeout_s: float = DEFAULT_TIMEOUT_S
     api_key: str = field(default="", repr=False)
+    api_key_file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
