@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from sidecar.client import AsyncSidecar
 
 RELATED_RELEVANCE: Final = 0.95
-"""From this on a memory that does not name the file or identifier is taken to be about it. On the golden set of coding
-memories, a third of what recall finds for paths is above, and most of that is on the subject."""
+"""From this on a memory that does not name the file or identifier is taken to be about it. Of what recall
+finds for 244 paths of the golden set at 0.5 or more without its naming them, one in six is above."""
 
 _MOST_RELATED: Final = 3
 _PATH_PARTS: Final = 3
