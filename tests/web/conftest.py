@@ -48,7 +48,9 @@ def seeded_sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeededS
         yield SeededSidecar(sidecar, home, seed(sidecar, lambda days: set_back(home, days=days)))
 
 
-@pytest.fixture(scope="session")
+# Not for the session: Playwright keeps an event loop running in this thread, beside which no asynchronous test works.
+# So a module that uses it has none, and the next module finds the thread free again.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The system's Chromium."""
     with launched() as running:
