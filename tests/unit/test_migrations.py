@@ -211,8 +211,8 @@ SESSION = f"'{OWNER}', '{THREAD.client}', '{THREAD.session}'"
 OLD_ROWS = f"""
 INSERT INTO memories (id, owner, namespace, type, state, previous_state, importance, confidence, created_at,
     accessed_at, first_accessed_at, access_count, provenance, client, session, superseded_by, content_hash, metadata,
-    content) VALUES ('{OLD_ID}', '{OWNER}', 'global', 'fact', 'active', 'active', 0.5, 0.3, {AT}, {AT}, {AT}, 1, 'agent', '', '',
-    '', 'hash', '{{}}', 'the port is 8123');
+    content) VALUES ('{OLD_ID}', '{OWNER}', 'global', 'fact', 'active', 'active', 0.5, 0.3, {AT},
+    {AT}, {AT}, 1, 'agent', '', '', '', 'hash', '{{}}', 'the port is 8123');
 INSERT INTO recalls (recall_id, owner, client, session, project, at, memory_count, is_degraded)
     VALUES ('rec_1', {SESSION}, 'app', {AT}, 1, 0);
 INSERT INTO evidence_sessions (owner, client, session, agent_id, project, client_version, first_seen_at, last_seen_at,
