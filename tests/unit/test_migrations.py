@@ -228,7 +228,10 @@ INSERT INTO usage_events (owner, client, session, memory_id, credited_id, source
     ({SESSION}, '{OLD_ID}', '{OLD_ID}', 'in_band', 'useful', 0.9, {AT}, '', 0, 'session'),
     ({SESSION}, '{OLD_ID}', '{OLD_ID}', 'judge', 'relevant', 0.9, {AT}, '', 0, 'session');
 """
-OLD_VERDICT = f"INSERT INTO verdicts VALUES ({SESSION}, '{OLD_ID}', 'local-1', 0.5, 0.9, 0, {AT}, {AT + 9_000_000})"
+OLD_VERDICT = f"""
+INSERT INTO verdicts (owner, client, session, memory_id, judge, used, relevant, misled, shown_at, judged_at)
+    VALUES ({SESSION}, '{OLD_ID}', 'local-1', 0.5, 0.9, 0, {AT}, {AT + 9_000_000})
+"""
 """A bit of everything, as schema 7 and 11 had it."""
 
 
