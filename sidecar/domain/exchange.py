@@ -129,6 +129,21 @@ class UseRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class VerdictRecord:
+    """What a judge said of a memory in a session; what counts of it are uses."""
+
+    memory_id: str
+    client: str
+    session: str
+    judge: str
+    used: float
+    relevant: float
+    misled: float
+    shown_at: datetime
+    judged_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimRecord:
     """A link that confirms use once its target is known to have been shown."""
 
@@ -175,6 +190,7 @@ ExportRecord = (
     | DisputeRecord
     | DeliveryRecord
     | UseRecord
+    | VerdictRecord
     | ClaimRecord
     | MultiplierRecord
     | FileRecord

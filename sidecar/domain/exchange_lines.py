@@ -21,6 +21,7 @@ from sidecar.domain.exchange import (
     MultiplierRecord,
     ReportRecord,
     UseRecord,
+    VerdictRecord,
 )
 from sidecar.domain.exchange_fields import (
     CONTENT,
@@ -143,6 +144,20 @@ _FIELDS: Final[Mapping[str, tuple[Callable[..., ExportRecord], Mapping[str, Fiel
             "is_weak": FLAG,
             "occasion": TEXT,
             "known_at": OPTIONAL_TIME,
+        },
+    ),
+    "verdict": (
+        VerdictRecord,
+        {
+            "memory_id": MEMORY_ID,
+            "client": TEXT,
+            "session": TEXT,
+            "judge": TEXT,
+            "used": FRACTION,
+            "relevant": FRACTION,
+            "misled": FRACTION,
+            "shown_at": TIME,
+            "judged_at": TIME,
         },
     ),
     "claim": (

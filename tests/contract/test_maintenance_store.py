@@ -12,13 +12,16 @@ from sidecar.domain.confidence import ValidationKind
 from sidecar.domain.context import ContextKind
 from sidecar.domain.disputes import Challenge, Resolution, Verdict
 from sidecar.domain.edges import EdgeOrigin, NewEdge
-from sidecar.domain.evidence import Channel
+from sidecar.domain.evidence import Channel, MemoryCited, RecallCalled, Shown, ShownState, ToolAnswered
 from sidecar.domain.exchange import EdgeRecord, ExportRecord, Imported, MemoryRecord, ReportRecord
 from sidecar.domain.exchange_lines import decode_record, encode_record
 from sidecar.domain.file_activity import FileAction, FileEvent, RecentFile, RecentFilesQuery
 from sidecar.domain.health_report import ContradictionRow, EmbedJobRow, MemoryRow
+from sidecar.domain.judge_jobs import DueRule
+from sidecar.domain.judgement import Verdict as JudgeVerdict
 from sidecar.domain.maintenance import HealthRow
 from sidecar.domain.memory import Link, MemoryState, MemoryType, Relation
+from sidecar.domain.metrics import window_of
 from sidecar.domain.model import ModelFingerprint
 from sidecar.domain.namespace import NamespaceScope
 from sidecar.domain.validation import Report
@@ -30,6 +33,8 @@ from tests.store_builders import (
     OWNER,
     SetClock,
     Store,
+    batch,
+    event,
     new_memory,
     next_memory_id,
     open_store,
@@ -122,9 +127,15 @@ async def fill(store: Store, clock: SetClock) -> None:
     gone, half_gone = await stored(store, "gone"), await stored(store, "half gone")
     await store.add(new_memory("heir", links=[Link(SUPERSEDES, half_gone)]))
     await store.forget(OWNER, [gone, half_gone], is_forced=False, is_purge=False)
+    shown = Shown(ShownState.IDS, (rule, said))
+    spoken = (RecallCalled("c", "recall"), ToolAnswered("c", shown, ""), MemoryCited(rule))
+    await store.apply_batch(OWNER, batch(*(event(one) for one in spoken)), at=NOW + timedelta(minutes=2))
     clock.advance(timedelta(hours=2))
-    event = FileEvent("a/b.py", FileAction.EDIT, clock.now(), "s", "app")
-    await store.add_file_activity(OWNER, event, client="codex", metadata={"lines": [1, "é"]})
+    for job in await store.claim_judge_jobs(DueRule(timedelta(), timedelta()), now=clock.now(), limit=9):
+        verdict = JudgeVerdict(job.key.memory_id, used=0.9, relevant=0.75, misled=0.1)
+        await store.save_verdicts([(job, verdict)], judge="local-2", now=clock.now())
+    event_on_file = FileEvent("a/b.py", FileAction.EDIT, clock.now(), "s", "app")
+    await store.add_file_activity(OWNER, event_on_file, client="codex", metadata={"lines": [1, "é"]})
 
 
 # --- activity ---
@@ -240,13 +251,30 @@ async def test_round_trip_is_identical_between_any_two_stores(
     await fill(store, clock)
     lines = await exported(store)
     assert {line.split('"')[3] for line in lines} == {
-        "memory", "edge", "report", "dispute", "delivery", "use", "claim", "multiplier", "file",
+        "memory", "edge", "report", "dispute", "delivery", "use", "verdict", "claim", "multiplier", "file",
     }  # fmt: skip
     outcomes = await imported(other_store, lines)
     assert [outcome.refused for outcome in outcomes if outcome.refused] == []
     assert sum(outcome.imported for outcome in outcomes) == len(lines)
     assert await exported(other_store, page_size=1000) == lines
     assert await other_store.check_integrity() == ()
+
+
+async def test_imported_history_comes_to_the_same_figures(store: Store, other_store: Store, clock: SetClock) -> None:
+    """Verdicts that found nothing are counted, too; when each thing was known and settled comes along."""
+    await fill(store, clock)
+    await imported(other_store, await exported(store))
+    window = window_of(3, now=clock.now())
+    before, after = [await each.metric_counts(OWNER, window) for each in (store, other_store)]
+    assert (before.verdicts, before.relevant) == (2, 2)
+    of_deliveries = ("surfaced", "used", "recurring", "judged", "relevant", "verdicts")
+    assert {name: getattr(after, name) for name in of_deliveries} == {
+        name: getattr(before, name) for name in of_deliveries
+    }
+    memories = [record for record in decoded(await exported(store)) if isinstance(record, MemoryRecord)]
+    for memory in memories:
+        assert await other_store.usage_events(OWNER, memory.id) == await store.usage_events(OWNER, memory.id)
+        assert await other_store.verdicts(OWNER, memory.id) == await store.verdicts(OWNER, memory.id)
 
 
 async def test_importing_again_adds_nothing(store: Store, clock: SetClock) -> None:

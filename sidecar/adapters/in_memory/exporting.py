@@ -14,6 +14,7 @@ from sidecar.domain.exchange import (
     MultiplierRecord,
     ReportRecord,
     UseRecord,
+    VerdictRecord,
 )
 from sidecar.domain.memory import Memory, MemoryState
 
@@ -32,6 +33,7 @@ def all_records(tables: Tables, owner: str, *, is_including_forgotten: bool) -> 
         *_disputes(tables, memories),
         *_deliveries(tables, owner),
         *_uses(tables, owner),
+        *_verdicts(tables, owner),
         *_claims(tables, owner),
         *_multipliers(tables, memories),
         *(file for file_owner, file in tables.files if file_owner == owner),
@@ -135,6 +137,22 @@ def _uses(tables: Tables, owner: str) -> Iterator[UseRecord]:
                 is_weak=event.is_weak,
                 occasion=entry.occasion,
                 known_at=event.known_at,
+            )
+
+
+def _verdicts(tables: Tables, owner: str) -> Iterator[VerdictRecord]:
+    for key, stored in tables.verdicts.items():
+        if key.owner == owner:
+            yield VerdictRecord(
+                memory_id=key.memory_id,
+                client=key.client,
+                session=key.session,
+                judge=stored.judge,
+                used=stored.verdict.used,
+                relevant=stored.verdict.relevant,
+                misled=stored.verdict.misled,
+                shown_at=stored.shown_at,
+                judged_at=stored.judged_at,
             )
 
 

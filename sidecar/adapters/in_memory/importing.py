@@ -23,9 +23,12 @@ from sidecar.domain.exchange import (
     MultiplierRecord,
     ReportRecord,
     UseRecord,
+    VerdictRecord,
     memory_of,
     use_of,
 )
+from sidecar.domain.judge_jobs import JobKey, StoredVerdict
+from sidecar.domain.judgement import Verdict
 from sidecar.domain.memory import Memory, MemoryState, Relation
 from sidecar.domain.reinforcement import Evidence
 from sidecar.domain.store_values import CatalogRow, RecallRecord
@@ -84,6 +87,7 @@ class RecordImport:
             DisputeRecord: self._take_dispute,
             DeliveryRecord: self._take_delivery,
             UseRecord: self._take_use,
+            VerdictRecord: self._take_verdict,
             ClaimRecord: self._take_claim,
             MultiplierRecord: self._take_multiplier,
             FileRecord: self._take_file,
@@ -193,6 +197,16 @@ class RecordImport:
 
     def _take_use(self, record: UseRecord) -> bool:
         return self.tables.add_usage(use_of(record, owner=self.owner), occasion=record.occasion)
+
+    def _take_verdict(self, record: VerdictRecord) -> bool:
+        key = JobKey(self.owner, record.client, record.session, record.memory_id)
+        if key in self.tables.verdicts:
+            return False
+        verdict = Verdict(record.memory_id, used=record.used, relevant=record.relevant, misled=record.misled)
+        self.tables.verdicts[key] = StoredVerdict(
+            key, record.judge, verdict, shown_at=record.shown_at, judged_at=record.judged_at
+        )
+        return True
 
     def _take_claim(self, record: ClaimRecord) -> bool:
         identity = (self.owner, record.remember_id, record.target_id, record.relation)

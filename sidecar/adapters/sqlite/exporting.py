@@ -28,6 +28,7 @@ from sidecar.domain.exchange import (
     MultiplierRecord,
     ReportRecord,
     UseRecord,
+    VerdictRecord,
 )
 from sidecar.domain.file_activity import FileAction
 from sidecar.domain.memory import MemoryState, MemoryType, Relation
@@ -201,6 +202,13 @@ def _use(row: Row) -> UseRecord:
     )
 
 
+def _verdict(row: Row) -> VerdictRecord:
+    memory_id, client, session, judge, used, relevant, misled, shown_at, judged_at = row
+    return VerdictRecord(
+        memory_id, client, session, judge, used, relevant, misled, from_us(shown_at), from_us(judged_at)
+    )
+
+
 def _claim(row: Row) -> ClaimRecord:
     remember_id, source_id, target_id, relation, client, session, project, at, standing = row
     return ClaimRecord(
@@ -279,6 +287,14 @@ SECTIONS: Final = (
         "u.memory_id, u.credited_id, u.source, u.valence, u.weight, u.client, u.session, u.at, u.recall_id, "
         "u.is_weak, u.occasion, u.known_at",
         _use,
+    ),
+    Section(
+        "verdicts v NOT INDEXED",
+        "",
+        "v.owner",
+        "v.id",
+        "v.memory_id, v.client, v.session, v.judge, v.used, v.relevant, v.misled, v.shown_at, v.judged_at",
+        _verdict,
     ),
     Section(
         "claims c NOT INDEXED",

@@ -28,6 +28,7 @@ from sidecar.domain.exchange import (
     MultiplierRecord,
     ReportRecord,
     UseRecord,
+    VerdictRecord,
     memory_of,
     use_of,
 )
@@ -78,6 +79,7 @@ class ImportRecords:
             DisputeRecord: _store_dispute,
             DeliveryRecord: _store_delivery,
             UseRecord: _store_use,
+            VerdictRecord: _store_verdict,
             ClaimRecord: _store_claim,
             MultiplierRecord: _store_multiplier,
             FileRecord: _store_file,
@@ -227,6 +229,25 @@ def _store_delivery(connection: apsw.Connection, owner: str, record: DeliveryRec
 
 def _store_use(connection: apsw.Connection, owner: str, record: UseRecord) -> bool:
     return insert_event(connection, use_of(record, owner=owner), occasion=record.occasion)
+
+
+def _store_verdict(connection: apsw.Connection, owner: str, record: VerdictRecord) -> bool:
+    return _insert(
+        connection,
+        "verdicts",
+        {
+            "owner": owner,
+            "client": record.client,
+            "session": record.session,
+            "memory_id": record.memory_id,
+            "judge": record.judge,
+            "used": record.used,
+            "relevant": record.relevant,
+            "misled": record.misled,
+            "shown_at": to_us(record.shown_at),
+            "judged_at": to_us(record.judged_at),
+        },
+    )
 
 
 def _store_claim(connection: apsw.Connection, owner: str, record: ClaimRecord) -> bool:

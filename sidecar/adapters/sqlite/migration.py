@@ -1,6 +1,7 @@
 """Brings a database to the newest schema, and refuses one that is newer still. Knows no table but its own.
 
-Each migration is one transaction together with `user_version`: whoever is killed in between leaves the old schema.
+All that are missing are one transaction together with `user_version`: whoever is killed in between leaves the old
+schema, which the version before can work with, and the copy of it that was made first.
 """
 
 import contextlib
@@ -100,7 +101,7 @@ def migrate(
     """Apply what is missing, and return it. An existing database is copied to `<path>.before-<version>` first.
 
     Raises:
-        StorageError: Or a leaf of it; the schema is then that of the last migration that was applied as a whole.
+        StorageError: Or a leaf of it; the schema is then the old one.
     """
     version = int(fetch_value(connection, "PRAGMA user_version"))
     missing = [migration for migration in migrations if migration.version > version]
@@ -109,23 +110,23 @@ def migrate(
     try:
         if version > 0:
             _back_up(connection, path.with_name(f"{path.name}.before-{missing[-1].version}"))
-        for migration in missing:
-            _apply(connection, migration, now_us=now_us)
+        with _transaction(connection):
+            for migration in missing:
+                _apply(connection, migration, now_us=now_us)
     except (apsw.Error, OSError) as error:
         raise storage_error(error, path, system_errno=connection.system_errno) from error
     return tuple(missing)
 
 
 def _apply(connection: apsw.Connection, migration: Migration, *, now_us: int) -> None:
-    with _transaction(connection):
-        connection.execute(_BOOKKEEPING)
-        for statement in migration.statements():
-            connection.execute(statement)
-        connection.execute(
-            "INSERT INTO schema_migrations (version, name, applied_at) VALUES (?, ?, ?)",
-            (migration.version, migration.name, now_us),
-        )
-        connection.execute(f"PRAGMA user_version = {migration.version}")
+    connection.execute(_BOOKKEEPING)
+    for statement in migration.statements():
+        connection.execute(statement)
+    connection.execute(
+        "INSERT INTO schema_migrations (version, name, applied_at) VALUES (?, ?, ?)",
+        (migration.version, migration.name, now_us),
+    )
+    connection.execute(f"PRAGMA user_version = {migration.version}")
 
 
 @contextlib.contextmanager
@@ -143,7 +144,8 @@ def _transaction(connection: apsw.Connection) -> Iterator[None]:
 def _back_up(connection: apsw.Connection, target: Path) -> None:
     # Written under another name first: a copy that was cut short must not pass for a backup.
     partial = target.with_name(target.name + ".partial")
-    partial.unlink(missing_ok=True)
+    for left_over in (partial, partial.with_name(f"{partial.name}-journal")):
+        left_over.unlink(missing_ok=True)
     os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))
     connection.execute("VACUUM INTO ?", (str(partial),))
     with partial.open("rb+") as copy:

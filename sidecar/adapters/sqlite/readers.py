@@ -15,6 +15,10 @@ from sidecar.errors import ShuttingDownError
 T = TypeVar("T")
 
 READER_COUNT: Final = 3
+LONGEST_READ_AT_CLOSE_S: Final = 5.0
+"""Figures over years of use may take longer; nobody waits for them any more when the sidecar stops."""
+
+_INTERRUPTS_EVERY_S: Final = 0.1
 
 
 class Readers:
@@ -39,14 +43,25 @@ class Readers:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, read)
 
     async def close(self) -> None:
-        """Wait for running reads and close every connection."""
+        """Wait for running reads, interrupt those that take too long, and close every connection."""
         self._is_closed = True
-        await asyncio.to_thread(self._pool.shutdown, wait=True)
+        ending = asyncio.ensure_future(asyncio.to_thread(self._pool.shutdown, wait=True))
+        await asyncio.wait({ending}, timeout=LONGEST_READ_AT_CLOSE_S)
+        while not ending.done():
+            with self._lock:
+                for connection in self._open:
+                    connection.interrupt()
+            # Again, as one that had just begun would not notice.
+            await asyncio.wait({ending}, timeout=_INTERRUPTS_EVERY_S)
+        await ending
         with self._lock:
             while self._open:
                 self._open.pop().close()
 
     def _read(self, read: Callable[[apsw.Connection], T]) -> T:
+        if self._is_closed:
+            # It was still queued.
+            raise ShuttingDownError
         connection: apsw.Connection | None = None
         try:
             connection = self._connection()
@@ -56,6 +71,8 @@ class Readers:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+        except apsw.InterruptError as error:
+            raise ShuttingDownError from error
         except STORAGE_FAULTS as error:
             # After such an error a fresh connection is the only one to trust; the next read makes it.
             system_errno = connection.system_errno if connection else 0
