@@ -9,7 +9,7 @@ import typer
 from sidecar.api.plain import plain, short_name
 from sidecar.api.v1 import activity_service_pb2 as service
 from sidecar.api.v1.memory_pb2 import CallContext
-from sidecar.cli import rendering, typed_text
+from sidecar.cli import completing, rendering, typed_text
 from sidecar.cli.invocation import CLIENT, HomeOption, Invocation, JsonOption, project_here
 from sidecar.domain.file_activity import FileAction
 
@@ -20,7 +20,15 @@ def files(
     context: typer.Context,
     *,
     project: Annotated[
-        str, typer.Option("--project", "-p", metavar="NAME", help="Of this project.", show_default="this folder's")
+        str,
+        typer.Option(
+            "--project",
+            "-p",
+            metavar="NAME",
+            help="Of this project.",
+            show_default="this folder's",
+            autocompletion=completing.projects,
+        ),
     ] = "",
     limit: Annotated[
         int | None,
@@ -62,7 +70,9 @@ def add(
             "--root", metavar="PATH", help="A path below it is kept relative to it.", show_default="this folder"
         ),
     ] = None,
-    session: Annotated[str, typer.Option("--session", metavar="ID", help="Session that did it.")] = "",
+    session: Annotated[
+        str, typer.Option("--session", metavar="ID", help="Session that did it.", autocompletion=completing.sessions)
+    ] = "",
     client: Annotated[str, typer.Option("--client", metavar="NAME", help="The session's client.")] = CLIENT,
     metadata: Annotated[
         str, typer.Option("--metadata", metavar="JSON", help="Whatever belongs to it, at most 4 KiB.")

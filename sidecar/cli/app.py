@@ -12,31 +12,8 @@ from typer._click.core import Command, Context
 from typer.core import TyperGroup
 
 from sidecar import __version__
-from sidecar.cli import (
-    activity,
-    backups,
-    connecting,
-    context,
-    dashboard,
-    disputes,
-    exporting,
-    graph,
-    health,
-    importing_command,
-    ingesting,
-    insights,
-    lifecycle,
-    overview,
-    reading,
-    reviewing,
-    status,
-    streams,
-    usefulness,
-    validating,
-    writing,
-)
+from sidecar.cli import streams
 from sidecar.cli.command_help import DescribedCommand
-from sidecar.cli.doctor_command import doctor
 from sidecar.cli.exit_codes import ExitCode, epilog, exit_code_of
 from sidecar.cli.invocation import Globals, HomeOption, Invocation, JsonOption, Serve
 from sidecar.cli.output import Output
@@ -54,94 +31,122 @@ _KEEPING: Final = "Copies"
 _CLIENTS: Final = "Clients"
 _RUNNING: Final = "The sidecar itself"
 _SHOWING: Final = "Seeing it work"
-_COMMANDS: Final[tuple[tuple[str, str, Callable[..., None]], ...]] = (
-    (_DAILY, "remember", writing.remember),
-    (_DAILY, "recall", reading.recall),
-    (_DAILY, "get", reading.get),
-    (_DAILY, "list", reading.list_memories),
-    (_DAILY, "count", reading.count),
-    (_DAILY, "forget", writing.forget),
-    (_DAILY, "restore", writing.restore),
-    (_DAILY, "context", context.context),
-    (_GRAPH, "relate", graph.relate),
-    (_GRAPH, "unrelate", graph.unrelate),
-    (_GRAPH, "graph", graph.graph),
-    (_HOLDS, "apply", validating.apply),
-    (_HOLDS, "outcome", validating.outcome),
-    (_HOLDS, "validate", validating.validate),
-    (_HOLDS, "history", validating.history),
-    (_HOLDS, "challenge", disputes.challenge),
-    (_HOLDS, "disputes", disputes.disputes),
-    (_HOLDS, "resolve", disputes.resolve),
-    (_HOLDS, "promote", disputes.promote),
-    (_HOLDS, "demote", disputes.demote),
-    (_HOLDS, "review", reviewing.review),
-    (_HOLDS, "contradictions", validating.contradictions),
-    (_HOLDS, "supersedes", validating.supersedes),
-    (_HOLDS, "health", health.health),
-    (_USE, "insights", insights.insights),
-    (_USE, "dashboard", dashboard.dashboard),
-    (_USE, "why", usefulness.why),
-    (_USE, "judge", usefulness.judge),
-    (_USE, "hygiene", usefulness.hygiene),
-    (_USE, "replay", usefulness.replay),
-    (_KEEPING, "export", exporting.export),
-    (_KEEPING, "import", importing_command.import_),
-    (_KEEPING, "backup", backups.backup),
-    (_KEEPING, "restore-backup", backups.restore_backup),
-    (_CLIENTS, "connect", connecting.connect),
-    (_CLIENTS, "disconnect", connecting.disconnect),
-    (_CLIENTS, "connections", connecting.connections),
-    (_RUNNING, "status", status.status),
-    (_RUNNING, "doctor", doctor),
-    (_RUNNING, "start", lifecycle.start),
-    (_RUNNING, "stop", lifecycle.stop),
-    (_RUNNING, "restart", lifecycle.restart),
-    (_RUNNING, "mcp", lifecycle.mcp),
-    (_RUNNING, "lsp", lifecycle.lsp),
-    (_RUNNING, "hook", lifecycle.hook),
-    (_SHOWING, "ingest", ingesting.ingest),
-    (_SHOWING, "sessions", status.sessions),
-    (_SHOWING, "files", activity.files),
+_COMMANDS: Final[tuple[tuple[str, str, str], ...]] = (
+    (_DAILY, "remember", "writing:remember"),
+    (_DAILY, "recall", "reading:recall"),
+    (_DAILY, "get", "reading:get"),
+    (_DAILY, "list", "reading:list_memories"),
+    (_DAILY, "count", "reading:count"),
+    (_DAILY, "forget", "writing:forget"),
+    (_DAILY, "restore", "writing:restore"),
+    (_DAILY, "context", "context:context"),
+    (_GRAPH, "relate", "graph:relate"),
+    (_GRAPH, "unrelate", "graph:unrelate"),
+    (_GRAPH, "graph", "graph:graph"),
+    (_HOLDS, "apply", "validating:apply"),
+    (_HOLDS, "outcome", "validating:outcome"),
+    (_HOLDS, "validate", "validating:validate"),
+    (_HOLDS, "history", "validating:history"),
+    (_HOLDS, "challenge", "disputes:challenge"),
+    (_HOLDS, "disputes", "disputes:disputes"),
+    (_HOLDS, "resolve", "disputes:resolve"),
+    (_HOLDS, "promote", "disputes:promote"),
+    (_HOLDS, "demote", "disputes:demote"),
+    (_HOLDS, "review", "reviewing:review"),
+    (_HOLDS, "contradictions", "validating:contradictions"),
+    (_HOLDS, "supersedes", "validating:supersedes"),
+    (_HOLDS, "health", "health:health"),
+    (_USE, "insights", "insights:insights"),
+    (_USE, "dashboard", "dashboard:dashboard"),
+    (_USE, "why", "usefulness:why"),
+    (_USE, "judge", "usefulness:judge"),
+    (_USE, "hygiene", "usefulness:hygiene"),
+    (_USE, "replay", "usefulness:replay"),
+    (_KEEPING, "export", "exporting:export"),
+    (_KEEPING, "import", "importing_command:import_"),
+    (_KEEPING, "backup", "backups:backup"),
+    (_KEEPING, "restore-backup", "backups:restore_backup"),
+    (_CLIENTS, "connect", "connecting:connect"),
+    (_CLIENTS, "disconnect", "connecting:disconnect"),
+    (_CLIENTS, "connections", "connecting:connections"),
+    (_RUNNING, "status", "status:status"),
+    (_RUNNING, "doctor", "doctor_command:doctor"),
+    (_RUNNING, "start", "lifecycle:start"),
+    (_RUNNING, "stop", "lifecycle:stop"),
+    (_RUNNING, "restart", "lifecycle:restart"),
+    (_RUNNING, "mcp", "lifecycle:mcp"),
+    (_RUNNING, "lsp", "lifecycle:lsp"),
+    (_RUNNING, "hook", "lifecycle:hook"),
+    (_SHOWING, "ingest", "ingesting:ingest"),
+    (_SHOWING, "sessions", "status:sessions"),
+    (_SHOWING, "files", "activity:files"),
+    (_RUNNING, "serve", "lifecycle:serve"),
+    (_SHOWING, "judge-eval", "judging.command:judge_eval"),
+    (_SHOWING, "demo", "demo.command:demo"),
+    (_SHOWING, "bench", "bench.command:bench"),
+    (_SHOWING, "activity add", "activity:add"),
 )
-_GROUPS: Final[tuple[tuple[str, str, str, tuple[tuple[str, Callable[..., None]], ...]], ...]] = (
-    (_SHOWING, "activity", "Note what sessions do with files; `sidecar files` lists them.", (("add", activity.add),)),
-)
-"""Panel, name and help of commands that have commands of their own."""
+"""Panel, name, and where below `sidecar.cli` the function is; imported when it is run or listed, not before."""
 
-# Their imports are heavy, and most runs want neither.
-_LATE: Final = {
-    "judge-eval": "sidecar.cli.judging.command",
-    "demo": "sidecar.cli.demo.command",
-    "bench": "sidecar.cli.bench.command",
-}
+_GROUPS: Final = {"activity": (_SHOWING, "Note what sessions do with files; `sidecar files` lists them.")}
+"""Panel and help of commands that have commands of their own."""
+
+# The server reads its own flags, one for each setting.
+_PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
+_SERVE: Final = "serve"
 
 
-class _CommandsWithLateOnes(TyperGroup):
-    """Imports the commands of `_LATE` only when they are run or listed."""
+class _LateCommands(TyperGroup):
+    """Knows the names of all commands, and imports one when it is asked for."""
 
-    def list_commands(self, ctx: Context) -> list[str]:
+    def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - as `TyperGroup` has it
         """See `TyperGroup.list_commands`."""
-        return [*super().list_commands(ctx), *_LATE]
+        return list(dict.fromkeys(name.partition(" ")[0] for _, name, _ in _COMMANDS))
 
-    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002
         """See `TyperGroup.get_command`."""
-        if cmd_name not in _LATE:
-            return super().get_command(ctx, cmd_name)
-        function = getattr(importlib.import_module(_LATE[cmd_name]), cmd_name.replace("-", "_"))
+        if cmd_name in _GROUPS:
+            return _group(cmd_name)
+        found = next((row for row in _COMMANDS if row[1] == cmd_name), None)
+        if found is None:
+            return None
+        panel, _, place = found
         alone = typer.Typer(add_completion=False)
-        alone.command(cmd_name, cls=DescribedCommand, rich_help_panel=_SHOWING)(function)
+        settings = _PASSED_ON if cmd_name == _SERVE else None
+        alone.command(cmd_name, cls=DescribedCommand, rich_help_panel=panel, context_settings=settings)(
+            _function(place)
+        )
         return typer.main.get_command(alone)
+
+
+def _group(name: str) -> Command:
+    panel, about = _GROUPS[name]
+    group = typer.Typer(name=name, help=about, no_args_is_help=True, add_completion=False)
+    for _, command, place in _COMMANDS:
+        first, _, second = command.partition(" ")
+        if first == name and second:
+            group.command(second, cls=DescribedCommand)(_function(place))
+    # Without a callback typer would make a single command of it.
+    group.callback()(lambda: None)
+    made = typer.main.get_command(group)
+    assert isinstance(made, TyperGroup)
+    made.rich_help_panel = panel
+    return made
+
+
+def _function(place: str) -> Callable[..., None]:
+    module, _, name = place.partition(":")
+    found: Callable[..., None] = getattr(importlib.import_module(f"sidecar.cli.{module}"), name)
+    return found
 
 
 def build(serve: Serve) -> typer.Typer:
     """Return the application with every command."""
     app = typer.Typer(
-        cls=_CommandsWithLateOnes,
+        cls=_LateCommands,
         help="Durable, shared memory for coding agents that knows which memories helped.",
         epilog=epilog(),
         invoke_without_command=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -158,18 +163,11 @@ def build(serve: Serve) -> typer.Typer:
     ) -> None:
         called.obj = Globals(serve, home, as_json)
         if called.invoked_subcommand is None:
-            overview.show_overview(Invocation.of(called, home, is_json=as_json))
+            # Not for those who name a command.
+            from sidecar.cli.overview import show_overview  # noqa: PLC0415
 
-    for panel, name, command in _COMMANDS:
-        app.command(name, cls=DescribedCommand, rich_help_panel=panel)(command)
-    for panel, name, about, commands in _GROUPS:
-        group = typer.Typer(help=about, no_args_is_help=True, add_completion=False)
-        for command_name, command in commands:
-            group.command(command_name, cls=DescribedCommand)(command)
-        app.add_typer(group, name=name, rich_help_panel=panel)
-    # The server reads its own flags, one for each setting.
-    passed_on = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-    app.command("serve", rich_help_panel=_RUNNING, context_settings=passed_on)(lifecycle.serve)
+            show_overview(Invocation.of(called, home, is_json=as_json))
+
     return app
 
 

@@ -19,7 +19,7 @@ from client_plugins.kit.client_setup import (
 from client_plugins.kit.config_edit.journal import Connection, Journal
 from client_plugins.kit.connecting import Change, Connector
 from sidecar.api.plain import JsonValue
-from sidecar.cli import connections_view
+from sidecar.cli import completing, connections_view
 from sidecar.cli.exit_codes import ExitCode
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.next_steps import ClientFound
@@ -32,7 +32,10 @@ _ALL = "all"
 ClientArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
-        help="`claude-code`, `codex`, `cursor`, or `all` that are installed.", metavar="CLIENT", show_default=False
+        help="`claude-code`, `codex`, `cursor`, or `all` that are installed.",
+        metavar="CLIENT",
+        show_default=False,
+        autocompletion=completing.clients,
     ),
 ]
 ScopeOption: TypeAlias = Annotated[

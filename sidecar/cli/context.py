@@ -12,6 +12,7 @@ import typer
 from sidecar.api.plain import plain
 from sidecar.api.v1 import memory_service_pb2 as service
 from sidecar.api.v1.memory_pb2 import CallContext
+from sidecar.cli import completing
 from sidecar.cli.invocation import CLIENT, HomeOption, Invocation, JsonOption, project_here
 from sidecar.cli.output import Output
 from sidecar.errors import InvalidInputError
@@ -63,7 +64,13 @@ def context(
     ] = None,
     min_relevance: _RelevanceOption = None,
     session: Annotated[
-        str, typer.Option("--session", metavar="ID", help="Give it to this session: it counts as shown there.")
+        str,
+        typer.Option(
+            "--session",
+            metavar="ID",
+            help="Give it to this session: it counts as shown there.",
+            autocompletion=completing.sessions,
+        ),
     ] = "",
     client: Annotated[str, typer.Option("--client", metavar="NAME", help="The session's client.")] = CLIENT,
     once: Annotated[bool, typer.Option("--once", help="Nothing, if the session was given one of this kind.")] = False,

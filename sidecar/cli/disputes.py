@@ -6,7 +6,7 @@ import typer
 
 from sidecar.api.plain import plain, short_name
 from sidecar.api.v1 import validation_service_pb2 as service
-from sidecar.cli import values
+from sidecar.cli import completing, values
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.domain.disputes import Resolution
 from sidecar.domain.ids import is_memory_id
@@ -42,7 +42,12 @@ def challenge(
 def disputes(
     context: typer.Context,
     *,
-    memory_id: Annotated[str, typer.Argument(help="Only about this memory.", metavar="[ID]", show_default=False)] = "",
+    memory_id: Annotated[
+        str,
+        typer.Argument(
+            help="Only about this memory.", metavar="[ID]", show_default=False, autocompletion=completing.memory_ids
+        ),
+    ] = "",
     everything: Annotated[bool, typer.Option("--all", "-a", help="Also those that have ended.")] = False,
     limit: Annotated[
         int | None,
@@ -71,10 +76,18 @@ def disputes(
 def resolve(
     context: typer.Context,
     *,
-    dispute: Annotated[int, typer.Argument(help="Number of the dispute.", metavar="NUMBER", min=1)],
+    dispute: Annotated[
+        int, typer.Argument(help="Number of the dispute.", metavar="NUMBER", min=1, autocompletion=completing.disputes)
+    ],
     resolution: Annotated[Resolution, typer.Argument(help="How it ends.", metavar="keep|retire|supersede")],
     successor: Annotated[
-        str, typer.Option("--by", metavar="ID", help="With `supersede`: the memory that takes its place.")
+        str,
+        typer.Option(
+            "--by",
+            metavar="ID",
+            help="With `supersede`: the memory that takes its place.",
+            autocompletion=completing.memory_ids,
+        ),
     ] = "",
     home: HomeOption = None,
     as_json: JsonOption = False,

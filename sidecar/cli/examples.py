@@ -106,7 +106,13 @@ _HOLDING: Final = {
     ),
     "promote": _help("demote, context", (f"promote {_ID}", "it stands in CLAUDE.md now"), exits=_ABOUT_ONE),
     "demote": _help("promote", (f"demote {_ID}", "it is a memory like any other again"), exits=_ABOUT_ONE),
-    "review": _help("disputes, why", ("review", "what waits for a decision"), exits=ASKING),
+    "review": _help(
+        "disputes, why",
+        ("review", "what waits for a decision"),
+        (f"review {_ID} dismiss", "it holds: clear it of what was said against it"),
+        (f"review {_ID} accept --by {_OTHER}", "it misleads, and the other one takes its place"),
+        exits=_MAY_CONFLICT,
+    ),
     "contradictions": _help(
         "challenge, supersedes",
         (f"contradictions {_ID} --no-edges", "only look"),
@@ -118,6 +124,11 @@ _HOLDING: Final = {
 _USE: Final = {
     "insights": _help(
         "why, sessions", ("insights --days 7", "the last week"), ("insights --json", "the same for a program")
+    ),
+    "dashboard": _help(
+        "insights, status",
+        ("dashboard", "opens it in the browser"),
+        ("dashboard --no-browser", "only prints the link, which works once"),
     ),
     "why": _help(
         "insights, recall",
@@ -186,6 +197,7 @@ _RUNNING: Final = {
         exits=(*_WITHOUT_SIDECAR, ExitCode.ALREADY_RUNNING),
     ),
     "mcp": _help("connect, hook", ("mcp --tools all", "as a client starts it"), exits=ASKING),
+    "lsp": _help("mcp, connect", ("lsp", "as an editor starts it"), exits=ASKING),
     "hook": _help(
         "connect, mcp", ("hook claude-code", "as a client calls it, its payload on stdin"), exits=(ExitCode.OK,)
     ),

@@ -9,7 +9,7 @@ from sidecar.api.plain import plain, short_name
 from sidecar.api.v1 import graph_service_pb2 as service
 from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as memory_service
-from sidecar.cli import values
+from sidecar.cli import completing, values
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.output import Output
 from sidecar.domain.edge_paths import Direction
@@ -36,9 +36,15 @@ _ID_OF_EDGE_OR_MEMORIES = "the number of a relation, the id of a memory, or the 
 def relate(
     context: typer.Context,
     *,
-    source: Annotated[str, typer.Argument(help="Id of the memory it starts at.", metavar="SOURCE")],
+    source: Annotated[
+        str,
+        typer.Argument(help="Id of the memory it starts at.", metavar="SOURCE", autocompletion=completing.memory_ids),
+    ],
     relation: Annotated[Relation, typer.Argument(help="What it says.", metavar="RELATION")],
-    target: Annotated[str, typer.Argument(help="Id of the memory it leads to.", metavar="TARGET")],
+    target: Annotated[
+        str,
+        typer.Argument(help="Id of the memory it leads to.", metavar="TARGET", autocompletion=completing.memory_ids),
+    ],
     weight: Annotated[
         float | None,
         typer.Option(
@@ -72,7 +78,11 @@ def unrelate(
     *,
     what: Annotated[
         list[str],
-        typer.Argument(help="Number of a relation; or a memory, for all of its relations; or two.", metavar="ID…"),
+        typer.Argument(
+            help="Number of a relation; or a memory, for all of its relations; or two.",
+            metavar="ID…",
+            autocompletion=completing.memory_ids,
+        ),
     ],
     relations: values.RelationsOption = None,
     direction: Annotated[

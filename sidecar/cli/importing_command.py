@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sidecar.cli import completing
 from sidecar.cli.exit_codes import ExitCode
 from sidecar.cli.exporting import STDIO
 from sidecar.cli.importing.exports import looks_like_export, show_contents, take_export
@@ -66,6 +67,7 @@ def import_(
             "--namespace",
             "-n",
             metavar="NAME",
+            autocompletion=completing.namespaces,
             help="For notes: `global` or `project:<name>`.",
             show_default="the folder's project, or this folder's",
         ),

@@ -124,7 +124,7 @@ def recall(
 def get(
     context: typer.Context,
     *,
-    memory_id: Annotated[str, typer.Argument(help="Id of the memory, `mem_…`.", metavar="ID")],
+    memory_id: values.MemoryArgument,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:

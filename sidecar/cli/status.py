@@ -10,7 +10,7 @@ import typer
 from sidecar.api.plain import plain, short_name
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1 import evidence_service_pb2 as evidence
-from sidecar.cli import coverage_view, rendering, session_view
+from sidecar.cli import completing, coverage_view, rendering, session_view
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption
 from sidecar.cli.output import Output
 
@@ -51,7 +51,12 @@ def sessions(
     context: typer.Context,
     *,
     session: Annotated[
-        str, typer.Argument(help="A session, or the beginning of its id: show each of its recalls.", metavar="[ID]")
+        str,
+        typer.Argument(
+            help="A session, or the beginning of its id: show each of its recalls.",
+            metavar="[ID]",
+            autocompletion=completing.sessions,
+        ),
     ] = "",
     limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=1000, help="Most sessions to show.")] = 20,
     home: HomeOption = None,

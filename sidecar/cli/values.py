@@ -8,6 +8,7 @@ import typer
 from sidecar.api.v1 import graph_service_pb2 as graph
 from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
+from sidecar.cli import completing
 from sidecar.domain.edge_paths import Direction
 from sidecar.domain.ids import MEMORY_PREFIX, is_memory_id
 from sidecar.domain.memory import MemoryState, MemoryType, Provenance, Relation
@@ -22,6 +23,7 @@ ReadNamespaceOption: TypeAlias = Annotated[
         metavar="NAME",
         help="`global`, a project's name, or `*` for all.",
         show_default="this folder's project, and global",
+        autocompletion=completing.namespaces,
     ),
 ]
 TypesOption: TypeAlias = Annotated[
@@ -31,7 +33,9 @@ TypesOption: TypeAlias = Annotated[
 MinImportanceOption: TypeAlias = Annotated[
     float, typer.Option("--min-importance", min=0.0, max=1.0, help="Only memories at least this important.")
 ]
-MemoryArgument: TypeAlias = Annotated[str, typer.Argument(help="Id of the memory, `mem_…`.", metavar="ID")]
+MemoryArgument: TypeAlias = Annotated[
+    str, typer.Argument(help="Id of the memory, `mem_…`.", metavar="ID", autocompletion=completing.memory_ids)
+]
 RelationsOption: TypeAlias = Annotated[
     list[Relation] | None,
     typer.Option("--relation", "-r", help="Only this relation; may be given several times.", show_default="all"),

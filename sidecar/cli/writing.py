@@ -7,7 +7,7 @@ import typer
 from sidecar.api.plain import plain
 from sidecar.api.v1 import memory_pb2 as pb
 from sidecar.api.v1 import memory_service_pb2 as service
-from sidecar.cli import rendering, values
+from sidecar.cli import completing, rendering, values
 from sidecar.cli.exit_codes import ExitCode
 from sidecar.cli.invocation import HomeOption, Invocation, JsonOption, project_here
 from sidecar.cli.output import Output
@@ -63,6 +63,7 @@ def remember(
             metavar="NAME",
             help="`global`, or a project's name.",
             show_default="this folder's project",
+            autocompletion=completing.namespaces,
         ),
     ] = "",
     importance: ImportanceOption = None,
@@ -71,14 +72,25 @@ def remember(
         str, typer.Option("--metadata", metavar="JSON", help="A JSON object of what belongs to it, at most 16 KiB.")
     ] = "",
     supersedes: Annotated[
-        list[str] | None, typer.Option("--supersedes", metavar="ID", help="A memory that this one replaces.")
+        list[str] | None,
+        typer.Option(
+            "--supersedes", metavar="ID", help="A memory that this one replaces.", autocompletion=completing.memory_ids
+        ),
     ] = None,
     derived_from: Annotated[
         list[str] | None,
-        typer.Option("--derived-from", metavar="ID", help="A memory that this one was concluded from."),
+        typer.Option(
+            "--derived-from",
+            metavar="ID",
+            help="A memory that this one was concluded from.",
+            autocompletion=completing.memory_ids,
+        ),
     ] = None,
     relates_to: Annotated[
-        list[str] | None, typer.Option("--relates-to", metavar="ID", help="A memory that has to do with it.")
+        list[str] | None,
+        typer.Option(
+            "--relates-to", metavar="ID", help="A memory that has to do with it.", autocompletion=completing.memory_ids
+        ),
     ] = None,
     source: Annotated[Provenance, typer.Option("--source", help="Who says it.")] = Provenance.USER,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it can be found by its meaning.")] = False,
@@ -119,7 +131,12 @@ def _show_stored(output: Output, answer: service.RememberResponse, namespace: st
 def forget(
     context: typer.Context,
     *,
-    what: Annotated[list[str], typer.Argument(help="Ids, or words that find the memories.", metavar="ID…|QUERY…")],
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            help="Ids, or words that find the memories.", metavar="ID…|QUERY…", autocompletion=completing.memory_ids
+        ),
+    ],
     namespace: values.ReadNamespaceOption = "",
     limit: Annotated[
         int | None,
@@ -178,7 +195,12 @@ def forget(
 def restore(
     context: typer.Context,
     *,
-    memory_id: Annotated[str, typer.Argument(help="Id of the forgotten memory, `mem_…`.", metavar="ID")],
+    memory_id: Annotated[
+        str,
+        typer.Argument(
+            help="Id of the forgotten memory, `mem_…`.", metavar="ID", autocompletion=completing.forgotten_ids
+        ),
+    ],
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:

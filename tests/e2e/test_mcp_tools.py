@@ -124,13 +124,15 @@ async def test_every_tool_does_its_work(home: Path, tmp_path: Path) -> None:
             return await call(client, tool, **arguments)
 
         old = await remember(client, "The payment service retries three times before it gives up.")
-        new = await remember(client, "The payment service retries five times before it gives up.")
+        new = await remember(client, "The payment service retries five times before it gives up.", wait_for_index=True)
         called.add("remember")
         with Sidecar.connect(home, start=False) as sidecar:
             wait_until_embedded(sidecar)
 
-        found = await use("recall", query="how often does the payment service retry", include_related=True)
+        near = {"include_related": True, "max_depth": 2, "decay_factor": 0.5, "explain": True}
+        found = await use("recall", query="how often does the payment service retry", **near)
         assert {memory["id"] for memory in found["memories"]} == {old, new}
+        assert all(len(memory["parts"].split("*")) == 5 for memory in found["memories"])
         edge = await use("relate", source_id=new, target_id=old, relation="caused_by", weight=0.5)
         assert edge["created"] is True
         graph = await use("inspect_graph", memory_id=new, edge_types=["caused_by"], mermaid=True)

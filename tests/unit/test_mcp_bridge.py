@@ -369,3 +369,18 @@ def test_wire_is_out_of_reach_for_everything_else() -> None:
     outcome = subprocess.run([sys.executable, "-c", code], input=b"wire", capture_output=True, check=True)
     assert outcome.stdout == b"wire"
     assert all(word in outcome.stderr for word in (b"stray", b"raw", b"c\n", b"child"))
+
+
+def test_scores_are_explained_where_there_is_room() -> None:
+    """The factors in the order that the schema names; contents and ids go first, and what is left out is said."""
+    few = answer_of("Redis.", "Postgres.")
+    few.memories[0].score_parts.MergeFrom(service.ScoreParts(relevance=0.9, type_weight=1.1, age_factor=1))
+    shown = present(few, now=NOW, is_explaining=True)
+    assert [one.parts for one in shown.memories] == ["0.90*1.10*1.00*0.00*0.00", "0.00*0.00*0.00*0.00*0.00"]
+    assert [one.parts for one in present(few, now=NOW).memories] == ["", ""]
+    many = present(answer_of(*["x" * 60_000] * MAX_RESULTS), now=NOW, is_explaining=True)
+    assert {one.parts for one in many.memories} == {""}
+    assert "ask for fewer" in many.note
+    for count in (1, 10, 20, MAX_RESULTS):
+        (block,) = as_result(present(answer_of(*["ä" * 60_000] * count), now=NOW, is_explaining=True)).content
+        assert len(block.text) <= MAX_RESULT_CHARACTERS  # type: ignore[union-attr]

@@ -36,8 +36,8 @@ class RememberAnswer(BaseModel):
     """The structured result."""
 
     memory_id: str
-    deduplicated: bool = Field(description="True: it was known already, and nothing was changed.")
-    redacted: list[str] = Field(description="Kinds of secrets that were taken out of the text.")
+    deduplicated: bool = Field(description="True: it was known, nothing was changed.")
+    redacted: list[str] = Field(description="Kinds of secrets taken out.")
 
 
 class _Remember:
@@ -52,7 +52,7 @@ class _Remember:
         memory_type: Annotated[
             MemoryType | None, Field(description="What kind of thing it is; default: setting `remember_type`.")
         ] = None,
-        links: Annotated[list[MemoryLink], Field(description="Relations to memories that are there already.")] = [],  # noqa: B006 - copied by pydantic
+        links: Annotated[list[MemoryLink], Field(description="To memories that are there already.")] = [],  # noqa: B006 - copied by pydantic
         importance: Annotated[
             float | None, Field(ge=0, le=1, description="How much it matters; default: setting `remember_importance`.")
         ] = None,
@@ -60,6 +60,7 @@ class _Remember:
             str, Field(description="Default: this project. `global` for what holds everywhere; `project:<name>`.")
         ] = "",
         metadata: Annotated[dict[str, Any], Field(description="Whatever belongs to it, at most 16 KiB.")] = {},  # noqa: B006 - copied by pydantic
+        wait_for_index: Annotated[bool, Field(description="Until it can be found by its meaning.")] = False,
     ) -> RememberAnswer:
         from sidecar.api.v1 import memory_pb2 as pb  # noqa: PLC0415 - protobuf is for calls only
         from sidecar.api.v1 import memory_service_pb2 as service  # noqa: PLC0415
@@ -74,6 +75,7 @@ class _Remember:
                 for link in links
             ],
             provenance=pb.PROVENANCE_AGENT,
+            wait_for_index=wait_for_index,
             request_key=uuid.uuid4().hex,
             context=self._desk.caller(scope),
         )

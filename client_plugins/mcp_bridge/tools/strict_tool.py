@@ -75,6 +75,9 @@ def flat_schema(schema: dict[str, Any]) -> dict[str, Any]:
             node = _without_null(node)
         if is_schema and _REFERENCE in node:
             target = definitions[node[_REFERENCE].rpartition("/")[2]]
+            if "enum" in target:
+                # The argument is described; what an enumeration says of itself is not for agents.
+                target = {key: value for key, value in target.items() if key != "description"}
             node = {**target, **{key: value for key, value in node.items() if key != _REFERENCE}}
         # Below `properties` a key is a name of ours, and `title` could be one.
         dropped = {"title", _DEFINITIONS} if is_schema else set()
@@ -83,10 +86,6 @@ def flat_schema(schema: dict[str, Any]) -> dict[str, Any]:
             for key, value in node.items()
             if key not in dropped
         }
-        items = flat.get("items")
-        if is_schema and isinstance(items, dict) and "enum" in items:
-            # Of choices, the list of them is described; what an enumeration says of itself is not for agents.
-            flat["items"] = {key: value for key, value in items.items() if key != "description"}
         return flat
 
     flat = flatten(schema, is_schema=True)
