@@ -10,7 +10,7 @@ from sidecar.domain.judging.terms import figures_of
 from sidecar.domain.words import tokenise
 
 TROUBLE: Final = re.compile(
-    r"(?<!\b0 )(?<!\bno )\b(?:errors?|failed|failures?|fails|fatal|not found|no such|unknown|invalid|unrecognized|unsupported|refused"
+    r"\b(?:errors?|failed|failure|fails|fatal|not found|no such|unknown|invalid|unrecognized|unsupported|refused"
     r"|does not exist|doesn't exist|missing|denied|exception|traceback|undefined|cannot|can't|couldn't|unexpected"
     r"|not allowed|deprecated|retired|timed out|conflict)\b"
     r"|(?<![\d.,])[45]\d\d (?:[A-Z]|$)|HTTP[/\d. ]{0,8} [45]\d\d|exit code [1-9]|[✗✘]",
@@ -34,7 +34,7 @@ DISMISSAL: Final = re.compile(
     r"|not (?:it|the cause|the reason|that)|is(?:n't| not) (?:it|that|the)|ruled out|(?:is|are|was) out|set aside"
     r"|excluded?|does(?:n't| not) (?:apply|hold|matter)|not apply|harmless|(?:is|are) fine|already|far (?:below|above)"
     r"|so (?:\w+ ){0,4}?(?:not?|isn't|aren't|doesn't|don't|didn't|wasn't)|it'?s not|that'?s not|(?:is|was)n't it|^no[,.:]"
-    r"|^not (?:the|this|that|those)|not (?:this|the) (?:one|time)|nothing to do with|(?:different|another|other) cause|something else|rule[sd]? (?:it |that |this )?out"
+    r"|^not (?:the|this|that|those)|not (?:this|the) (?:one|time)|nothing to do with|rule[sd]? (?:it |that |this )?out"
     r"|(?:was|is) old|notes? (?:is|are|was) (?:old|wrong)|despite|in spite|although|veraltet|nicht mehr|ya no)(?:\b|(?<=[,.:]))"
     r"|不再|过时",
     re.IGNORECASE,
