@@ -33,9 +33,7 @@ DISMISSAL: Final = re.compile(
     r"\b(?:outdated|out of date|no longer|any ?more|obsolete|stale|by now|(?:has|have|is|are) (?:gone|changed)"
     r"|not (?:it|the cause|the reason|that)|is(?:n't| not) (?:it|that|the)|ruled out|(?:is|are|was) out|set aside"
     r"|excluded?|does(?:n't| not) (?:apply|hold|matter)|not apply|harmless|(?:is|are) fine|already|far (?:below|above)"
-    r"|so (?:\w+ ){0,4}?(?:not?|isn't|aren't|doesn't|don't|didn't|wasn't)|it'?s not|that'?s not|(?:is|was)n't it|^no[,.:]"
-    r"|^not (?:the|this|that|those)|not (?:this|the) (?:one|time)|nothing to do with|rule[sd]? (?:it |that |this )?out"
-    r"|(?:was|is) old|notes? (?:is|are|was) (?:old|wrong)|despite|in spite|although|veraltet|nicht mehr|ya no)(?:\b|(?<=[,.:]))"
+    r"|(?:was|is) old|notes? (?:is|are|was) (?:old|wrong)|despite|in spite|although|veraltet|nicht mehr|ya no)\b"
     r"|不再|过时",
     re.IGNORECASE,
 )
@@ -63,8 +61,6 @@ _CLAUSE_END: Final = re.compile(r"[.;,:()](?=\s|$)|\s\(|\b(?:but|because|since|a
 _WRITTEN: Final = re.compile(r"[^\s`]+")
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 _NEGATED_WORDS: Final = 7
-_EXCEPTION: Final = re.compile(r"\b(?:without|unless|until|except|but|before|only)\b", re.IGNORECASE)
-"""Ends what a memory denies: of `never haul without the deadman` the deadman is what it asks for."""
 
 
 def negated_keys(content: str) -> frozenset[str]:
@@ -77,16 +73,9 @@ def negated_keys(content: str) -> frozenset[str]:
             affirmed |= _keys(clause)
             continue
         affirmed |= _keys(clause[: found.start()])
-        scope, exception = _split_exception(clause[found.end() :])
-        affirmed |= _keys(exception)
-        denied = " ".join(scope.split()[:_NEGATED_WORDS])
+        denied = " ".join(clause[found.end() :].split()[:_NEGATED_WORDS])
         negated |= _keys(denied) | {denied.lower().strip(" `")}
     return frozenset(negated - affirmed)
-
-
-def _split_exception(denied: str) -> tuple[str, str]:
-    found = _EXCEPTION.search(denied)
-    return (denied[: found.start()], denied[found.end() :]) if found else (denied, "")
 
 
 def _keys(text: str) -> set[str]:

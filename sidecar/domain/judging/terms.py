@@ -35,13 +35,9 @@ _NAME: Final = re.compile(
 _PLAIN: Final = re.compile(r"[A-Za-z]+(?:-[a-z]+)*$|[\d.,:]+$")
 _SYMBOL: Final = re.compile(r"(?<=[\s`])[|&%$?!~^:]{1,2}[>|&:=]{1,3}(?=[\s`,.;])")
 _ABBREVIATIONS: Final = frozenset({"e.g", "i.e", "etc"})
-_PLACEHOLDER: Final = re.compile(r"<[\w -]{1,30}>|\{\w{1,30}\}|%0?\d{0,3}d|\*+|\.\.\.|…")
-_SPACED_PLACEHOLDER: Final = re.compile(r"<\w[\w -]{0,29}>")
+_PLACEHOLDER: Final = re.compile(r"<[\w -]{1,30}>|\{\w{1,30}\}|%0?\d{0,3}d|\*+")
 _TICKET: Final = re.compile(r"^([a-z]{2,8}-)\d+$")
 _STANDARDS: Final = ("sha-", "utf-", "iso-", "rfc-", "http-", "aes-", "md-", "cve-", "es-", "tls-")
-_MIN_PART: Final = 6
-"""So long a stem is also found inside another word: `doctest` in `jldoctest`."""
-
 _SPACED_GROUP: Final = re.compile(r"(?<=\d)[ \u00a0\u202f_'](?=\d{3}(?!\d))")
 _DECIMAL_COMMA: Final = re.compile(r"(?<=\d),(?=\d{1,2}(?!\d))")
 _DIGITS: Final = re.compile(r"\d{1,30}(?:\.\d{1,30}){0,4}")
@@ -83,9 +79,9 @@ class Spoken:
         """Tell whether a term occurs."""
         match term.kind:
             case TermKind.WORD:
-                return term.key in self.words or (len(term.key) >= _MIN_PART and term.key in self.text)
+                return term.key in self.words
             case TermKind.FIGURE:
-                return not self.figures.isdisjoint(_figure_forms(term.key))
+                return term.key in self.figures
             case TermKind.NAME:
                 return _occurs(term.key, self.text)
 
@@ -158,22 +154,6 @@ def figures_of(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-@lru_cache(maxsize=4096)
-def _figure_forms(key: str) -> frozenset[str]:
-    """Return a figure and how it is written where units are not: 200 ms as 0.2 or 200, 19 % as 0.19, 2.90 as 290."""
-    dimension, _, value = key.partition(":")
-    if dimension not in {"n", "s"} or value.count(".") > 1:
-        return frozenset({key})
-    number = float(value)
-    scales = (0.01, 100.0) if dimension == "n" else (1.0, 1000.0)
-    scaled = {f"n:{number * scale:.10g}" for scale in scales}
-    return frozenset({key} | {form for form in scaled if _has_two_digits(form)})
-
-
-def _has_two_digits(key: str) -> bool:
-    return len(key.partition(":")[2].replace(".", "").strip("0")) >= 2
-
-
 def _figure_key(quantity: Quantity) -> str:
     if quantity.dimension in {"s", "interval"}:
         return f"s:{quantity.parts[0]:g}"
@@ -190,7 +170,7 @@ def _names(content: str) -> tuple[str, ...]:
 
 def _raw_names(content: str) -> list[str]:
     names: list[str] = []
-    for match in _NAME.finditer(_SPACED_PLACEHOLDER.sub(_closed, content)):
+    for match in _NAME.finditer(content):
         raw = match.group(0)
         if raw.startswith("`"):
             inner = raw.strip("`").strip()
@@ -204,10 +184,6 @@ def _raw_names(content: str) -> list[str]:
         if is_abbreviation or (len(name) >= 2 and not _PLAIN.match(raw.strip(".,:;"))):
             names.append(name)
     return [name for name in names if name]
-
-
-def _closed(placeholder: re.Match[str]) -> str:
-    return placeholder.group(0).replace(" ", "_")
 
 
 def _symbols(content: str) -> list[str]:

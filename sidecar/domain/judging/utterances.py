@@ -57,16 +57,12 @@ class Utterance:
 
 _LOOKING_TOOL: Final = re.compile(r"^(?:Read|Grep|Glob|LS|WebFetch|WebSearch|read_file|view|list_dir)\b")
 _LOOKING: Final = re.compile(
-    r"(?:\w+=\S+\s+)*(?:sudo\s+)?(?:grep|rg|ag|cat|bat|ls|ll|head|tail|find|fd|wc|du|df|stat|file|which|jq|less|tree|pwd|env|"
+    r"^\s*(?:\w+=\S+\s+)*(?:sudo\s+)?(?:grep|rg|ag|cat|bat|ls|ll|head|tail|find|fd|wc|du|df|stat|file|which|jq|less|tree|pwd|env|"
     r"printenv|echo|sed\s+-n|awk|git\s+(?:log|status|diff|show|branch|blame|grep|ls-files|remote|rev-parse)|"
     r"kubectl\s+(?:get|describe|logs|top)|docker\s+(?:ps|logs|images|inspect)|gh\s+(?:issue|run|pr)\s+(?:view|list|status)|"
-    r"identify|ps|id|whoami|uname|date|nginx\s+-v|cd|sort|uniq|cut|tr|column|true|sleep)\b|.*(?:--help\b|--version\b)",
+    r"identify|ps|id|whoami|uname|date|nginx\s+-v)\b|--help\b|--version\b",
     re.IGNORECASE,
 )
-_QUOTED_ARGUMENT: Final = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
-_STEP: Final = re.compile(r"\s*(?:&&|\|\||[;|\n])\s*")
-_WRITES: Final = re.compile(r"(?<![\d&>])>{1,2}(?![&>])\s*(?!/dev/null)\S")
-"""A command only looks if each of its steps does, and none writes a file: `echo x | nc host` does something."""
 
 _OLD_KEYS: Final = frozenset({"old_string", "old_str", "old_text", "old_content"})
 _PATCH_KEYS: Final = frozenset({"input", "patch", "diff"})
@@ -137,17 +133,11 @@ def _call(text: str, turn: int) -> Iterator[Utterance]:
     old, new = _split_call(text)
     for part in _chunks(old):
         yield Utterance(Source.QUOTED, part, turn)
-    source = Source.LOOKED if _LOOKING_TOOL.match(text) or (not old and _only_looks(new)) else Source.DONE
+    source = Source.LOOKED if _LOOKING_TOOL.match(text) or (not old and _LOOKING.search(new)) else Source.DONE
     for part in _chunks(new):
         yield Utterance(source, part, turn)
     for note in _notes(new):
         yield Utterance(Source.NOTED, note, turn)
-
-
-def _only_looks(command: str) -> bool:
-    bare = _QUOTED_ARGUMENT.sub("''", command.strip())
-    steps = [step for step in _STEP.split(bare) if step]
-    return bool(steps) and not _WRITES.search(bare) and all(_LOOKING.match(step) for step in steps)
 
 
 def _notes(text: str) -> Iterator[str]:
