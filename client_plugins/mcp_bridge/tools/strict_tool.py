@@ -81,12 +81,11 @@ def flat_schema(schema: dict[str, Any]) -> dict[str, Any]:
             node = {**target, **{key: value for key, value in node.items() if key != _REFERENCE}}
         # Below `properties` a key is a name of ours, and `title` could be one.
         dropped = {"title", _DEFINITIONS} if is_schema else set()
-        flat = {
+        return {
             key: flatten(value, is_schema=not (is_schema and key == "properties"))
             for key, value in node.items()
             if key not in dropped
         }
-        return flat
 
     flat = flatten(schema, is_schema=True)
     assert isinstance(flat, dict)
