@@ -37,7 +37,7 @@ def why(
     if call.output.is_json:
         call.output.document(plain(answer))
     else:
-        call.output.line(f"{request.memory_id}  {texts[request.memory_id]}")
+        call.output.entries(("memory", "its text"), [(request.memory_id, texts[request.memory_id])])
         _show_why(call.output, answer, has_query=bool(query.strip()))
 
 

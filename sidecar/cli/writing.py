@@ -46,6 +46,45 @@ ConfidenceOption: TypeAlias = Annotated[
     typer.Option("--confidence", min=0.0, max=1.0, help="How sure it is.", show_default="setting remember_confidence"),
 ]
 
+StoreNamespaceOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="`global`, or a project's name.",
+        show_default="this folder's project",
+        autocompletion=completing.namespaces,
+    ),
+]
+SupersedesOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--supersedes", metavar="ID", help="A memory that this one replaces.", autocompletion=completing.memory_ids
+    ),
+]
+DerivedFromOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--derived-from",
+        metavar="ID",
+        help="A memory that this one was concluded from.",
+        autocompletion=completing.memory_ids,
+    ),
+]
+RelatesToOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--relates-to", metavar="ID", help="A memory that has to do with it.", autocompletion=completing.memory_ids
+    ),
+]
+ForgetArgument: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(
+        help="Ids, or words that find the memories.", metavar="ID…|QUERY…", autocompletion=completing.memory_ids
+    ),
+]
+
 
 def remember(
     context: typer.Context,
@@ -55,43 +94,15 @@ def remember(
         MemoryType | None,
         typer.Option("--type", "-t", help="What kind of thing it is.", show_default="setting remember_type"),
     ] = None,
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace",
-            "-n",
-            metavar="NAME",
-            help="`global`, or a project's name.",
-            show_default="this folder's project",
-            autocompletion=completing.namespaces,
-        ),
-    ] = "",
+    namespace: StoreNamespaceOption = "",
     importance: ImportanceOption = None,
     confidence: ConfidenceOption = None,
     metadata: Annotated[
         str, typer.Option("--metadata", metavar="JSON", help="A JSON object of what belongs to it, at most 16 KiB.")
     ] = "",
-    supersedes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--supersedes", metavar="ID", help="A memory that this one replaces.", autocompletion=completing.memory_ids
-        ),
-    ] = None,
-    derived_from: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--derived-from",
-            metavar="ID",
-            help="A memory that this one was concluded from.",
-            autocompletion=completing.memory_ids,
-        ),
-    ] = None,
-    relates_to: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--relates-to", metavar="ID", help="A memory that has to do with it.", autocompletion=completing.memory_ids
-        ),
-    ] = None,
+    supersedes: SupersedesOption = None,
+    derived_from: DerivedFromOption = None,
+    relates_to: RelatesToOption = None,
     source: Annotated[Provenance, typer.Option("--source", help="Who says it.")] = Provenance.USER,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it can be found by its meaning.")] = False,
     home: HomeOption = None,
@@ -131,12 +142,7 @@ def _show_stored(output: Output, answer: service.RememberResponse, namespace: st
 def forget(
     context: typer.Context,
     *,
-    what: Annotated[
-        list[str],
-        typer.Argument(
-            help="Ids, or words that find the memories.", metavar="ID…|QUERY…", autocompletion=completing.memory_ids
-        ),
-    ],
+    what: ForgetArgument,
     namespace: values.ReadNamespaceOption = "",
     limit: Annotated[
         int | None,

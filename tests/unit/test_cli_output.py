@@ -98,7 +98,7 @@ def test_narrow_terminal_gets_the_fields_below_each_other(
     on_terminal(40).table(("id", "type", "memory"), [row])
     assert plain_lines(capsys) == [MEMORY_ID, "  type: decision", "  memory: Redis was chosen."]
     on_terminal(40).table(("part", "state"), [("queue", "0 waiting, 0 given up, and all is well")])
-    assert plain_lines(capsys) == ["queue: 0 waiting, 0 given up, and all is", "well"]
+    assert plain_lines(capsys) == ["queue: 0 waiting, 0 given up, and all", "  is well"]
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80, 200])
