@@ -50,7 +50,7 @@ def test_it_tells_a_person_what_happened_and_what_is_next() -> None:
     assert run.returncode == 0, run.stderr
     assert max(len(line) for line in run.stdout.splitlines() if "connect all" not in line) <= 80
     assert "connect all" in run.stdout
-    assert "1.02 -> 1.12" in run.stdout
+    assert "1.01 -> 1.11" in run.stdout
 
 
 def test_recordings_hold_no_path_of_a_machine_and_no_prompt_of_the_client() -> None:
