@@ -29,7 +29,6 @@ from sidecar.client.build import Build
 from sidecar.client.channel import bearer, open_channel
 from sidecar.client.endpoint import Holder
 from sidecar.client.handshake import CHALLENGE, INSTANCE, KNOWLEDGE, PROOF, PROTOCOL, VERSION
-from sidecar.client.link import Attempts
 from sidecar.client.methods import GET_STATUS, STREAM_EVIDENCE_PATH, Method, Request, Response
 from sidecar.client.processes import end_process, is_alive
 from sidecar.errors import (
@@ -556,8 +555,10 @@ def test_challenge_without_the_token_learns_that_it_lives_and_no_more(sidecar: S
         assert not told & {PROOF, INSTANCE, VERSION, PROTOCOL}
 
 
-def test_call_that_comes_at_a_bad_moment_is_made_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sidecar answers all it can at once; the client comes again while there is time, and then tells."""
+def test_standing_streams_leave_room_for_calls_and_one_too_many_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With every place for streams taken, a call is answered; one stream more is told to come again."""
     monkeypatch.setenv("SIDECAR_MAX_CALLS", "8")
     release = threading.Event()
 
@@ -568,18 +569,12 @@ def test_call_that_comes_at_a_bad_moment_is_made_again(home: Path, monkeypatch: 
     with Sidecar.connect(home, launch=launch(home)) as client:
         streams = [client.stream_evidence(batches()) for _ in range(8)]
         assert [next(stream).batch_id for stream in streams] == [1] * 8
-        with pytest.raises(TooManyRequestsError):
-            client.get_status(deadline_s=0.1)
-        pause_s = Attempts.pause_s
-
-        def end_streams(self: Attempts, failure: grpc.RpcError) -> float | None:
-            release.set()
-            assert not [each for stream in streams for each in stream]
-            return pause_s(self, failure)
-
-        monkeypatch.setattr(Attempts, "pause_s", end_streams)
         assert client.get_status().pid
-        assert release.is_set()
+        with pytest.raises(TooManyRequestsError):
+            next(client.stream_evidence(batches()))
+        release.set()
+        assert not [each for stream in streams for each in stream]
+        assert next(client.stream_evidence(batches())).batch_id == 1
 
 
 def test_malformed_bytes_do_it_no_harm(home: Path, sidecar: Sidecar) -> None:

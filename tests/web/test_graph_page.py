@@ -32,10 +32,11 @@ def test_relations_are_filtered(page: Page) -> None:
     """A relation that is switched off is not drawn."""
     go(page, "Graph")
     page.locator("#graph[data-drawn]").wait_for()
-    hidden = "sidecarGraph.edges().filter((e) => e.data('relation') === 'contradicts' && !e.hidden()).length"
-    assert page.evaluate(hidden) >= 1
+    drawn = "sidecarGraph.edges().filter((e) => e.data('relation') === 'contradicts' && e.visible()).length"
+    assert page.evaluate(drawn) >= 1
     page.get_by_label("contradicts").uncheck()
-    assert page.evaluate(hidden) == 0
+    # The picture is drawn anew with the next frame.
+    page.wait_for_function(f"{drawn} === 0")
 
 
 def test_it_fits_a_phone(visit: Visit) -> None:
