@@ -116,13 +116,17 @@ __all__ = [
 
 
 def all_errors() -> tuple[type[SidecarError], ...]:
-    """Return every error class, parents before their children."""
+    """Return every error class of this package, parents before their children.
+
+    Others' subclasses are left out: they travel under their parent's reason, and which are there depends on imports.
+    """
     found: list[type[SidecarError]] = []
 
     def visit(cls: type[SidecarError]) -> None:
         found.append(cls)
         for child in cls.__subclasses__():
-            visit(child)
+            if child.__module__.partition(".errors")[0] == "sidecar":
+                visit(child)
 
     visit(SidecarError)
     return tuple(found)
