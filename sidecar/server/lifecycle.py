@@ -20,6 +20,7 @@ from sidecar.api.v1 import (
     admin_service_pb2,
     evidence_service_pb2,
     graph_service_pb2,
+    insights_service_pb2,
     maintenance_service_pb2,
     memory_service_pb2,
     validation_service_pb2,
@@ -52,6 +53,7 @@ SERVICE_NAMES: Final = tuple(
         activity_service_pb2,
         maintenance_service_pb2,
         evidence_service_pb2,
+        insights_service_pb2,
         admin_service_pb2,
     )
     for service in file.DESCRIPTOR.services_by_name.values()

@@ -118,7 +118,7 @@ def seed(sidecar: Sidecar, set_back: Callable[[float], None], *, days: int = DAY
             exchange = EXCHANGES[(number * 5) % len(EXCHANGES)]
             client = _CLIENTS[number % len(_CLIENTS)]
             session = f"{client.removesuffix('-hooks')}-{number:03d}"
-            _play(sidecar, exchange, client=client, session=session, at=_moment(day, number))
+            play(sidecar, exchange, client=client, session=session, at=_moment(day, number))
             sessions.append(session)
             number += 1
     set_back(0)
@@ -148,7 +148,7 @@ def _store_memories(sidecar: Sidecar) -> dict[str, str]:
     return ids
 
 
-def _play(sidecar: Sidecar, exchange: Exchange, *, client: str, session: str, at: datetime) -> None:
+def play(sidecar: Sidecar, exchange: Exchange, *, client: str, session: str, at: datetime) -> None:
     """Have a client recall, and tell of it what its transcript would."""
     reported = client.removesuffix("-hooks")
     context = memory_pb2.CallContext(client=reported, session=session, project=PROJECT)

@@ -1,13 +1,19 @@
 """The memories page: found as an agent would, decided on in place, and inert whatever a memory says."""
 
-from pathlib import Path
+from datetime import UTC, datetime
+from typing import Final
 
 from playwright.sync_api import Page, expect
 
+from sidecar.api.v1 import graph_service_pb2 as graph
 from sidecar.api.v1 import memory_service_pb2 as memories
-from sidecar.api.v1.memory_pb2 import MemoryState
+from sidecar.api.v1 import validation_service_pb2 as validation
+from sidecar.api.v1.memory_pb2 import MemoryState, Relation
 from tests.web.browser import PHONE_WIDTH, go, scrolls_sideways
 from tests.web.conftest import SeededSidecar, Visit
+from tests.web.seeding import EXCHANGES, play
+
+CONTRADICTS: Final = Relation.RELATION_CONTRADICTS
 
 PAYLOADS = (
     "<script>alert({0})</script>",
@@ -66,8 +72,18 @@ def test_a_challenge_is_made_with_its_reason(page: Page, seeded_sidecar: SeededS
     page.locator("#memory .badge", has_text="disputed").wait_for()
 
 
-def test_whatever_a_memory_says_is_text(visit: Visit, seeded_sidecar: SeededSidecar, tmp_path: Path) -> None:
-    """A hundred payloads in contents, reasons and metadata run nothing on any page that shows them."""
+def test_a_search_keeps_to_the_state_that_is_chosen(page: Page) -> None:
+    """Superseded ones alone, where they are asked for; an active one does not stand in for a forgotten one."""
+    go(page, "Memories")
+    page.goto(f"{page.url}?q=ticket+queue&state=superseded")
+    badges = page.locator("#memory-list article .badge", has_text="superseded")
+    expect(badges).to_have_count(page.locator("#memory-list article").count())
+    page.goto(page.url.replace("superseded", "forgotten"))
+    expect(page.locator("#memory-list article")).to_have_count(0)
+
+
+def test_whatever_a_memory_says_is_text(visit: Visit, seeded_sidecar: SeededSidecar) -> None:
+    """A hundred payloads in contents and metadata, some in reasons and as sessions, run nothing on any page."""
     sidecar = seeded_sidecar.sidecar
     ids = []
     for number in range(100):
@@ -75,9 +91,22 @@ def test_whatever_a_memory_says_is_text(visit: Visit, seeded_sidecar: SeededSide
         request = memories.RememberRequest(content=text, namespace="project:inert")
         request.metadata.update({"note": text, text[:40]: "name"})
         ids.append(sidecar.remember(request).memory_id)
+    for number, payload in enumerate(PAYLOADS):
+        text = payload.format(number)
+        sidecar.challenge_memory(validation.ChallengeMemoryRequest(memory_id=ids[number], reason=text, evidence=text))
+        sidecar.relate(graph.RelateRequest(source_id=ids[number], target_id=ids[number + 1], relation=CONTRADICTS))
+        play(sidecar, EXCHANGES[0], client="codex", session=text, at=datetime.now(UTC))
     with visit() as page:
         go(page, "Memories")
         address = page.url
+        go(page, "Review")
+        expect(page.locator("#items article.memory").first).to_be_visible()
+        go(page, "Graph")
+        page.locator("#graph[data-drawn]").wait_for()
+        go(page, "Sessions")
+        for link in [each.get_attribute("href") for each in page.locator("#session-list th a").all()[: len(PAYLOADS)]]:
+            page.goto(f"{address.split('/memories')[0].rpartition('/')[0]}{link}")
+            page.get_by_role("heading", level=1, name="Session").wait_for()
         for cursor in range(4):
             if cursor == 0:
                 page.goto(f"{address}?namespace=project:inert")

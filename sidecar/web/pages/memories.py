@@ -78,10 +78,15 @@ async def _searched(visit: Visit, query: str) -> tuple[list[_Found], str, str]:
         is_including_superseded=visit.query("state") in ("superseded", "all"),
         is_internal=True,
     )
+    states = _states(visit.query("state"))
     answer = await visit.services.recall.run(visit.caller, wanted)
     found = [
-        _Found(each.memory, each.parts, [("disputed", "bad")] if each.is_disputed else []) for each in answer.memories
+        _Found(each.memory, each.parts, [("disputed", "bad")] if each.is_disputed else [])
+        for each in answer.memories
+        if not states or each.memory.state in states
     ]
+    if states == (MemoryState.FORGOTTEN,):
+        return found, "", "What is forgotten cannot be searched; without words, all of it is listed"
     return found, "", f"{len(found)} found, the most useful first"
 
 

@@ -154,11 +154,6 @@ def _tile(metric: Metric, *, headline: str) -> _Tile:
     )
 
 
-def _client_row(counts: ClientCounts) -> _ClientRow:
-    client, channel = client_and_channel(counts.client)
-    return _ClientRow(client or "not named", channel, counts)
-
-
 PAGE: Final = Page(
     name="overview",
     title="Overview",
