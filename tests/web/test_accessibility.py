@@ -18,6 +18,7 @@ def test_no_page_shuts_anybody_out(visit: Visit, theme: Theme, width: int) -> No
         found = {}
         for title in [each.title for each in all_pages()]:
             go(page, title)
+            page.wait_for_load_state("networkidle")
             found[title] = _findings(page, title)
         go(page, "Memories")
         page.locator("article.memory a.id").first.click()

@@ -50,6 +50,13 @@ def test_what_is_forgotten_comes_back_by_undo(page: Page, seeded_sidecar: Seeded
     assert restored.state == MemoryState.MEMORY_STATE_ACTIVE
 
 
+def test_contradictions_come_by_themselves(page: Page) -> None:
+    """What a look at all memories finds is fetched after the page."""
+    go(page, "Review")
+    page.get_by_role("heading", name="Contradictions").wait_for()
+    assert page.get_by_role("button", name="This one holds").count() >= 2
+
+
 def test_it_fits_a_phone(visit: Visit) -> None:
     """Nothing is wider than the window."""
     with visit(theme="dark", width=PHONE_WIDTH) as page:

@@ -82,6 +82,11 @@ async def items(visit: Visit) -> Response:
     return visit.show("review/items.html", await _values(visit))
 
 
+async def findings(visit: Visit) -> Response:
+    """Show what a look at all memories finds. Apart from the page, since that takes a second with many of them."""
+    return visit.show("review/findings.html", await _found(visit))
+
+
 async def _keep(visit: Visit, form: Mapping[str, str]) -> _Done:
     await _settle(visit, form, Resolution.KEEP)
     return _Done("Kept: what was said against it counts no longer.")
@@ -150,7 +155,6 @@ async def _values(visit: Visit) -> dict[str, object]:
     caller = visit.caller
     disputes = await visit.services.challenge.disputes(caller, memory_id="", is_including_resolved=False, limit=_SHOWN)
     reviewed = await visit.services.explain.review_items(caller, limit=_SHOWN)
-    report = await visit.services.health.run(caller, HealthRequest(namespace=_EVERYWHERE))
     disputed = {dispute.memory_id for dispute in disputes}
     return {
         "disputes": [_DisputeItem(each, await _memory(visit, each.memory_id)) for each in disputes],
@@ -159,11 +163,17 @@ async def _values(visit: Visit) -> dict[str, object]:
             for each in reviewed
             if each.memory_id not in disputed
         ],
+        "done": None,
+    }
+
+
+async def _found(visit: Visit) -> dict[str, object]:
+    report = await visit.services.health.run(visit.caller, HealthRequest(namespace=_EVERYWHERE))
+    return {
         "pairs": await _pairs(visit, report.findings),
         "pair_count": report.counts.get(HealthKind.CONTRADICTION, 0),
         "groups": [await _group(visit, kind, report.counts.get(kind, 0), report.findings) for kind in _KINDS],
         "analyzed": report.analyzed,
-        "done": None,
     }
 
 
@@ -209,6 +219,7 @@ PAGE: Final = Page(
     routes=(
         PageRoute("", review),
         PageRoute("items", items),
+        PageRoute("findings", findings),
         *(PageRoute(name, _answering(act), is_action=True) for name, act in _ACTIONS.items()),
     ),
 )
