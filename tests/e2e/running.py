@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import distribution
 from pathlib import Path
 
+import pytest
+
 from sidecar.api.v1 import admin_service_pb2 as admin
 from sidecar.api.v1.memory_pb2 import CallContext
 from sidecar.client import DataFolder, Sidecar, stop
@@ -15,6 +17,16 @@ from sidecar.errors import SidecarNotRunningError
 
 ROOT = Path(__file__).parents[2]
 CONTEXT = CallContext(client="test", session="s-test", project="tested")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """Give a data folder whose sidecar is stopped at the end."""
+    folder = tmp_path / "home"
+    write_settings(folder)
+    yield folder
+    with suppress(SidecarNotRunningError):
+        stop(folder, force=True)
 
 
 @contextmanager

@@ -4,29 +4,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sidecar.api.v1.memory_pb2 import CallContext
 from sidecar.api.v1.memory_service_pb2 import RememberRequest
-from sidecar.client import Sidecar, stop
-from sidecar.errors import SidecarNotRunningError
+from sidecar.client import Sidecar
 from tests.e2e.running import write_settings
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """Give a data folder whose sidecar is stopped at the end."""
-    folder = tmp_path / "home"
-    write_settings(folder)
-    yield folder
-    with suppress(SidecarNotRunningError):
-        stop(folder, force=True)
 
 
 @pytest.fixture

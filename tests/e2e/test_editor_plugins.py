@@ -4,30 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from sidecar.client import stop
-from sidecar.errors import SidecarNotRunningError
 from tests.architecture.gates.vscode_extension import EXTENSION, node_program
-from tests.e2e.running import ROOT, write_settings
+from tests.e2e.running import ROOT
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """Give a data folder whose sidecar is stopped at the end."""
-    folder = tmp_path / "home"
-    write_settings(folder)
-    yield folder
-    with suppress(SidecarNotRunningError):
-        stop(folder, force=True)
-
-
-@pytest.mark.skipif(find_spec("client_plugins.lsp_bridge") is None, reason="there is no `sidecar lsp` yet")
 @pytest.mark.skipif(
     not (EXTENSION / "node_modules").is_dir(), reason="the extension's packages are not installed: run `make extension`"
 )

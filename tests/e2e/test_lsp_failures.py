@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
 
 from sidecar.api.v1.memory_service_pb2 import CountMemoriesRequest
-from sidecar.client import DataFolder, Sidecar, find_running, stop
-from sidecar.errors import SidecarNotRunningError
+from sidecar.client import DataFolder, Sidecar, find_running
 from tests.e2e.editor import COMMAND, DEADLINE_S, Editor, RawServer, editor, environment
-from tests.e2e.running import write_settings
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """Give a data folder whose sidecar may come to harm."""
-    folder = tmp_path / "home"
-    write_settings(folder)
-    yield folder
-    with suppress(SidecarNotRunningError):
-        stop(folder, force=True)
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from sidecar.api.v1.memory_pb2 import CallContext
 from sidecar.api.v1.memory_service_pb2 import GetMemoryRequest
 from sidecar.client import DataFolder, Sidecar, find_running, stop
 from sidecar.errors import SidecarNotRunningError
-from tests.e2e.running import write_settings
 
 # The modern client asks first which era the server knows.
 ERAS: dict[Literal["legacy", "auto"], str] = {"legacy": "2025-11-25", "auto": "2026-07-28"}
@@ -49,16 +48,6 @@ threading.Thread(target=make_noise, daemon=True).start()
 from client_plugins.mcp_bridge.__main__ import main
 main()
 """
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """Give a data folder whose sidecar is stopped at the end."""
-    folder = tmp_path / "home"
-    write_settings(folder)
-    yield folder
-    with suppress(SidecarNotRunningError):
-        stop(folder, force=True)
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:

@@ -6,16 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from sidecar.client import stop
-from sidecar.errors import SidecarNotRunningError
-from tests.e2e.running import ROOT, write_settings
+from tests.e2e.running import ROOT
 
 pytestmark = pytest.mark.lab
 
@@ -31,16 +27,6 @@ ENDING_ON_ERROR: Final = (
     "if not ok then io.stderr:write(tostring(why)) vim.cmd('cquit') end"
 )
 _TIMEOUT_S: Final = 90
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """Give a data folder whose sidecar is stopped at the end."""
-    folder = tmp_path / "home"
-    write_settings(folder)
-    yield folder
-    with suppress(SidecarNotRunningError):
-        stop(folder, force=True)
 
 
 @pytest.fixture

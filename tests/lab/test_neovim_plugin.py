@@ -6,17 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from sidecar.client import stop
-from sidecar.errors import SidecarNotRunningError
-from tests.e2e.running import ROOT, write_settings
+from tests.e2e.running import ROOT
 
 pytestmark = pytest.mark.lab
 
@@ -42,17 +37,6 @@ def nvim() -> tuple[str, tuple[int, int]]:
     return program, version
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """Give a data folder whose sidecar is stopped at the end."""
-    folder = tmp_path / "home"
-    write_settings(folder)
-    yield folder
-    with suppress(SidecarNotRunningError):
-        stop(folder, force=True)
-
-
-@pytest.mark.skipif(find_spec("client_plugins.lsp_bridge") is None, reason="there is no `sidecar lsp` yet")
 @pytest.mark.parametrize("way", ["new", "old"])
 def test_a_session_in_neovim(nvim: tuple[str, tuple[int, int]], home: Path, tmp_path: Path, way: str) -> None:
     """Everything the help promises happens, by the configuration of 0.11 and by the way of the versions before."""

@@ -9,18 +9,15 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from importlib.util import find_spec
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.error import URLError
 
 import pytest
 
-from sidecar.client import stop
-from sidecar.errors import SidecarNotRunningError
 from tests.architecture.gates.vscode_extension import EXTENSION, node_program
-from tests.e2e.running import ROOT, write_settings
+from tests.e2e.running import ROOT
 
 pytestmark = pytest.mark.lab
 
@@ -60,17 +57,6 @@ def package() -> Path:
     return packages[0]
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """Give a data folder whose sidecar is stopped at the end."""
-    folder = tmp_path / "home"
-    write_settings(folder)
-    yield folder
-    with suppress(SidecarNotRunningError):
-        stop(folder, force=True)
-
-
-@pytest.mark.skipif(find_spec("client_plugins.lsp_bridge") is None, reason="there is no `sidecar lsp` yet")
 def test_a_session_in_the_editor(
     code_server: Path, browser: tuple[Path, str], package: Path, home: Path, tmp_path: Path
 ) -> None:
