@@ -154,8 +154,9 @@ def test_a_briefing_that_was_not_printed_comes_with_the_next_prompt(place: Place
 @pytest.mark.parametrize("client", ["claude-code", "codex"])
 def test_a_prompt_about_something_else_is_left_alone(place: Place, client: str) -> None:
     """What is not relevant only costs the agent's attention, golden rules that were told before too."""
-    prompt = "Please write a haiku about autumn leaves."
-    assert place.run(client, MAKERS[client]("UserPromptSubmit", prompt=prompt)) == ""
+    # A session of its own: in another test's, a briefing may have been lost, and would come now.
+    session = {"session_id": f"elsewhere-{client}", "prompt": "Please write a haiku about autumn leaves."}
+    assert place.run(client, MAKERS[client]("UserPromptSubmit", **session)) == ""
 
 
 def test_hooks_that_do_not_answer_print_nothing(place: Place) -> None:
