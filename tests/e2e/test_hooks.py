@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -123,8 +124,9 @@ def test_a_session_is_briefed_once(place: Place, client: str, event: str) -> Non
     session = {"session_id": f"once-{client}-{event}", "conversation_id": f"once-{client}-{event}"}
     if event == "UserPromptSubmit":
         assert place.run(client, MAKERS[client](event, prompt="Write a haiku about autumn leaves.", **session)) == ""
-    answers = [place.run(client, MAKERS[client](event, **session)) for _ in range(3)]
-    assert [bool(answer) for answer in answers] == [True, False, False]
+    answers = [place.run(client, MAKERS[client](event, **session)) for _ in range(4)]
+    # The first, unless the machine is so busy that its hook gave up.
+    assert [bool(answer) for answer in answers].count(True) == 1
 
 
 def test_a_briefing_that_was_not_printed_comes_with_the_next_prompt(place: Place) -> None:
@@ -330,16 +332,22 @@ def test_no_home_no_path_no_locale_are_survived(place: Place) -> None:
 
 def test_a_full_disk_is_survived(place: Place) -> None:
     """No file may grow: not the note of a failure, nor what Python keeps of modules."""
-    payload = json.dumps(MAKERS["claude-code"]("SessionStart", cwd=str(place.project), session_id="full"))
-    outcome = subprocess.run(
-        ("sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *hook_command("claude-code", place.home)),
-        input=payload.encode(),
-        capture_output=True,
-        timeout=HANGS_AFTER_S,
-        check=False,
-    )
-    assert (outcome.returncode, outcome.stderr) == (0, b"")
-    assert FACT in outcome.stdout.decode()
+    sessions = (f"full-{number}" for number in count())
+
+    def is_told() -> bool:
+        """Whether it is told; on a busy machine a hook gives up in time, and says nothing of a session."""
+        payload = MAKERS["claude-code"]("SessionStart", cwd=str(place.project), session_id=next(sessions))
+        outcome = subprocess.run(
+            ("sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *hook_command("claude-code", place.home)),
+            input=json.dumps(payload).encode(),
+            capture_output=True,
+            timeout=HANGS_AFTER_S,
+            check=False,
+        )
+        assert (outcome.returncode, outcome.stderr) == (0, b"")
+        return FACT in outcome.stdout.decode()
+
+    repeated(is_told)
 
 
 @pytest.mark.parametrize("arguments", [(), ("claude-code",), ("no-such", "--home", "/x"), ("codex", "--home", "x")])

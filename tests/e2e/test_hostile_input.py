@@ -62,7 +62,8 @@ def test_odd_queries_are_no_errors(sidecar: Sidecar) -> None:
         answered += 1
     assert answered > ODD_QUERIES * 0.99
     found = sidecar.recall(pb.RecallRequest(query='"left (AND) right"', internal=True))
-    assert len(found.memories) == 1
+    # Other tests have stored theirs, of which some are a little relevant.
+    assert found.memories[0].memory.content.startswith('The phrase "left (AND) right"')
 
 
 def test_malformed_messages_leave_it_alive(sidecar: Sidecar) -> None:
